@@ -1,0 +1,1 @@
+//! Stand-ins for KubeVirt and CDI, labelled as such wherever they show.
