@@ -5,3 +5,4 @@
 //! what should exist and what to say about it is each controller's own.
 
 pub mod rbac;
+pub mod shared_roles;
