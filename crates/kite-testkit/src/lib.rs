@@ -4,7 +4,15 @@
 //!
 //! Nothing here is shipped, and nothing here imitates the API server.
 
+pub mod audit;
+pub mod control_plane;
+pub mod identity;
+pub mod kubeconfig;
+pub mod kubectl;
 pub mod pki;
 pub mod process;
 pub mod programs;
 pub mod stand_ins;
+pub mod wait;
+
+pub use control_plane::{ControlPlane, Options, ServerVersion, shared};
