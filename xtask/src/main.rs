@@ -1,0 +1,64 @@
+//! Everything a developer runs, as `cargo xtask <command>`.
+//!
+//! The same commands run in continuous integration; there is no second script
+//! that could disagree. What a command needs beyond cargo it finds or builds
+//! itself and says so. Nothing here is shipped.
+
+#![allow(
+    clippy::print_stdout,
+    reason = "a developer's tool talks to its terminal"
+)]
+
+mod generate;
+mod test;
+mod tidy;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// Everything a developer of Kite runs.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Write the files that are made from the code: CRDs, roles, reference pages.
+    Generate {
+        /// Write nothing; fail when a file is not what the code says.
+        #[arg(long)]
+        check: bool,
+    },
+    /// Check what no compiler checks: who may depend on whom, file length, links, named rules.
+    Tidy,
+    /// Run every check and every test.
+    Test {
+        /// Run only the tests whose name contains this.
+        name: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Generate { check: true } => generate::check(),
+        Command::Generate { check: false } => generate::write(),
+        Command::Tidy => tidy::run(),
+        Command::Test { name } => test::run(name.as_deref()),
+    }
+}

@@ -1,0 +1,246 @@
+//! `cargo xtask test`: every check and every test, one after the other.
+//!
+//! All steps run even when one fails, so that one run tells everything that is
+//! wrong. What the runners print is passed on as it comes; at the end stands a
+//! table of the steps and one line that counts the tests.
+
+use std::fmt;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use kite_testkit::programs::{self, Program};
+
+use crate::workspace::root;
+use crate::{generate, tidy};
+
+/// Everything that any test starts.
+const PROGRAMS: [Program; 6] = [
+    Program::Etcd,
+    Program::ApiServer,
+    Program::ControllerManager,
+    Program::Kubectl,
+    Program::Kstatus,
+    Program::OldestApiServer,
+];
+
+/// How many tests ran, and how they ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+impl Tally {
+    /// Adds what a closing line of a test runner says; other lines add nothing.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else {
+            return;
+        };
+        let Some((_, counts)) = result.split_once(". ") else {
+            return;
+        };
+        for count in counts.split("; ") {
+            let mut words = count.split(' ');
+            let number = words.next().and_then(|n| n.parse::<usize>().ok());
+            match (number, words.next()) {
+                (Some(n), Some("passed")) => self.passed += n,
+                (Some(n), Some("failed")) => self.failed += n,
+                (Some(n), Some("ignored")) => self.ignored += n,
+                _ => {}
+            }
+        }
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        if self.ignored > 0 {
+            write!(f, ", {} skipped", self.ignored)?;
+        }
+        Ok(())
+    }
+}
+
+/// What became of a step.
+struct Outcome {
+    name: &'static str,
+    took: Duration,
+    result: Result<()>,
+}
+
+/// The steps so far.
+#[derive(Default)]
+struct Report {
+    outcomes: Vec<Outcome>,
+    tally: Tally,
+}
+
+impl Report {
+    fn step(&mut self, name: &'static str, work: impl FnOnce(&mut Tally) -> Result<()>) {
+        println!("\n== {name}");
+        let started = Instant::now();
+        let result = work(&mut self.tally);
+        if let Err(error) = &result {
+            println!("{name} failed: {error:#}");
+        }
+        self.outcomes.push(Outcome {
+            name,
+            took: started.elapsed(),
+            result,
+        });
+    }
+
+    /// Prints the table; fails when a step failed or no test ran.
+    fn close(self) -> Result<()> {
+        println!("\n== summary");
+        for outcome in &self.outcomes {
+            let word = if outcome.result.is_ok() {
+                "ok"
+            } else {
+                "FAILED"
+            };
+            println!(
+                "{:<24} {:>6.1} s  {word}",
+                outcome.name,
+                outcome.took.as_secs_f64()
+            );
+        }
+        println!("{}", self.tally);
+        let failed: Vec<_> = self
+            .outcomes
+            .iter()
+            .filter(|outcome| outcome.result.is_err())
+            .map(|outcome| outcome.name)
+            .collect();
+        if failed.is_empty() {
+            return Ok(());
+        }
+        bail!("failed: {}", failed.join(", "))
+    }
+}
+
+/// Runs everything, or only the tests whose name contains `name`.
+pub(crate) fn run(name: Option<&str>) -> Result<()> {
+    let mut report = Report::default();
+    report.step("control plane programs", |_| find_programs());
+    if name.is_none() {
+        report.step("format", |_| cargo(&["fmt", "--all", "--check"]));
+        report.step("clippy", |_| {
+            cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        });
+    }
+    // Scenarios start Kite's binaries as processes, so they must be there first.
+    report.step("build", |_| cargo(&["build", "--workspace", "--bins"]));
+    report.step("tests", |tally| tests(name, tally));
+    if name.is_none() {
+        report.step("generate --check", |_| generate::check());
+        report.step("tidy", |_| tidy::run());
+    }
+    report.close()
+}
+
+/// The tests find the programs by the same search, so finding them once is enough.
+fn find_programs() -> Result<()> {
+    for program in PROGRAMS {
+        let path = programs::find(program)?;
+        println!("{:<24} {}", program.file_name(), path.display());
+    }
+    Ok(())
+}
+
+fn tests(name: Option<&str>, tally: &mut Tally) -> Result<()> {
+    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
+    arguments.extend(name);
+    // The figures that a passing scenario prints are part of the result.
+    arguments.extend(["--", "--show-output"]);
+    let result = cargo_counted(&arguments, tally);
+    if let (Some(name), Ok(())) = (name, &result)
+        && tally.passed == 0
+    {
+        bail!(
+            "no test has {name:?} in its name; `cargo test --workspace -- --list` shows all names"
+        );
+    }
+    result
+}
+
+fn command(arguments: &[&str]) -> Command {
+    // Cargo tells its children which cargo runs them.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(arguments)
+        .current_dir(root())
+        .stdin(Stdio::null());
+    command
+}
+
+fn cargo(arguments: &[&str]) -> Result<()> {
+    let status = command(arguments).status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("cargo {} ended with {status}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+/// As [`cargo`], and counts the tests from the lines that pass by.
+fn cargo_counted(arguments: &[&str], tally: &mut Tally) -> Result<()> {
+    let mut child = command(arguments)
+        .stdout(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    if let Some(output) = child.stdout.take() {
+        let mut lines = BufReader::new(output);
+        let mut line = Vec::new();
+        // By bytes: a test may print what is not UTF-8.
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            let text = String::from_utf8_lossy(&line);
+            print!("{text}");
+            tally.add(text.trim_end());
+            line.clear();
+        }
+    }
+    let status = child.wait()?;
+    if !status.success() {
+        bail!("cargo {} ended with {status}", arguments.join(" "));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_lines_of_all_runners_are_added_up() {
+        let mut tally = Tally::default();
+        for line in [
+            "running 3 tests",
+            "test a ... ok",
+            "test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 2 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+        ] {
+            tally.add(line);
+        }
+        assert_eq!(tally.to_string(), "14 passed, 3 failed, 1 skipped");
+    }
+
+    #[test]
+    fn one_failed_step_fails_the_run_and_does_not_hide_the_next() {
+        let mut report = Report::default();
+        report.step("first", |_| bail!("broken"));
+        report.step("second", |_| Ok(()));
+        assert_eq!(report.outcomes.len(), 2);
+        assert_eq!(report.close().unwrap_err().to_string(), "failed: first");
+    }
+}

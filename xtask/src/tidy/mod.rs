@@ -1,0 +1,4 @@
+//! Placeholder.
+pub(crate) fn run() -> anyhow::Result<()> {
+    Ok(())
+}
