@@ -7,6 +7,10 @@
 //! what only a controller can check is in `kite-render`.
 
 #![allow(
+    clippy::duplicated_attributes,
+    reason = "each printer column of a kind is an attribute of the same name"
+)]
+#![allow(
     unreachable_pub,
     reason = "the schema derive repeats each struct inside a function, where its pub reaches nobody"
 )]

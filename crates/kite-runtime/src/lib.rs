@@ -4,5 +4,25 @@
 //! All six controllers use all of it. It knows nothing about users or machines:
 //! what should exist and what to say about it is each controller's own.
 
+pub mod apply;
+pub mod cache;
+pub mod client;
+pub mod errors;
+pub mod events;
+pub mod feed;
+pub mod health;
+pub mod lease;
+pub mod metrics;
+pub mod pass;
+pub mod process;
 pub mod rbac;
+mod server;
+pub mod settings;
 pub mod shared_roles;
+mod write_error;
+
+pub use cache::{Availability, Cache, Key};
+pub use errors::{Class, Failure, Refusal};
+pub use feed::{Feeds, Watch};
+pub use pass::{Next, Pass};
+pub use process::{Process, Program, main};

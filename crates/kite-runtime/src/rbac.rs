@@ -50,12 +50,14 @@ impl Rule {
     }
 
     /// The same right, limited to objects of these names.
+    #[must_use]
     pub const fn named(mut self, names: &'static [&'static str]) -> Self {
         self.names = names;
         self
     }
 
     /// The same right, limited to one kind of namespace.
+    #[must_use]
     pub const fn within(mut self, scope: Scope) -> Self {
         self.scope = scope;
         self

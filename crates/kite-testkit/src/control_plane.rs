@@ -27,6 +27,7 @@ mod folder;
 mod servers;
 
 use folder::Folder;
+pub use servers::free_port;
 
 /// A folder for the audit logs of all test binaries, for checks over a whole suite.
 pub const AUDIT_FOLDER_VARIABLE: &str = "KITE_AUDIT_DIR";

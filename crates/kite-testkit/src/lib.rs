@@ -6,7 +6,11 @@
 
 pub mod audit;
 pub mod control_plane;
+pub mod http_get;
 pub mod identity;
+pub mod install;
+pub mod kite_process;
+pub mod kstatus;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod pki;
@@ -16,3 +20,5 @@ pub mod stand_ins;
 pub mod wait;
 
 pub use control_plane::{ControlPlane, Options, ServerVersion, shared};
+pub use identity::Identity;
+pub use kite_process::{KiteOptions, KiteProcess};

@@ -33,7 +33,7 @@ const PORTS: u16 = 12_000;
 pub(super) const PORT_TAKEN: &str = "address already in use";
 
 /// A loopback port that nobody listens on now.
-pub(super) fn free_port() -> Result<u16> {
+pub fn free_port() -> Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Each process starts elsewhere, so that parallel test binaries rarely meet.
     let start = u16::try_from(std::process::id() % u32::from(PORTS))?;

@@ -1,0 +1,76 @@
+//! The clients of a process: one for work, one for the Lease.
+//!
+//! Two, so that a full queue of work never delays a renewal. Every request has a
+//! deadline that bounds the client's own retries too; watches are not cut,
+//! because the deadline ends with the response's head. The working client
+//! refuses to write when the replica does not lead (rule: leadership is a
+//! deadline that is checked at every write).
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use http::{HeaderValue, Method, Request};
+use kube::client::{Body, ClientBuilder};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tower::BoxError;
+use tower::filter::FilterLayer;
+use tower::timeout::TimeoutLayer;
+
+use crate::lease::Leadership;
+use crate::settings::Settings;
+
+/// Reads how to reach the API server: the flag's file, else the pod's account, else the default kubeconfig.
+pub async fn config(settings: &Settings, controller: &str) -> anyhow::Result<Config> {
+    let mut config = match &settings.kubeconfig {
+        Some(path) => {
+            let shown = path.display();
+            let file = Kubeconfig::read_from(path).with_context(|| {
+                format!("cannot read the kubeconfig {shown}; check --kubeconfig")
+            })?;
+            Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+                .await
+                .with_context(|| {
+                    format!("the kubeconfig {shown} does not say how to reach a cluster")
+                })?
+        }
+        None => Config::infer()
+            .await
+            .context("no cluster is configured: run inside a pod, or give --kubeconfig PATH")?,
+    };
+    let agent = format!("{controller}/{}", env!("CARGO_PKG_VERSION"));
+    config
+        .headers
+        .push((http::header::USER_AGENT, HeaderValue::from_str(&agent)?));
+    Ok(config)
+}
+
+/// A client for work, which writes only while the replica leads.
+pub fn for_work(
+    config: Config,
+    timeout: Duration,
+    leadership: Leadership,
+) -> anyhow::Result<Client> {
+    let gate = FilterLayer::new(move |request: Request<Body>| {
+        if writes(request.method()) && !leadership.is_current() {
+            return Err::<_, BoxError>("not the leader any more: the write was not sent".into());
+        }
+        Ok(request)
+    });
+    Ok(ClientBuilder::try_from(config)?
+        .with_layer(&TimeoutLayer::new(timeout))
+        .with_layer(&gate)
+        .build())
+}
+
+/// A client for the Lease: shorter deadline, no retries of its own, since the elector retries with a plan.
+pub fn for_lease(mut config: Config, timeout: Duration) -> anyhow::Result<Client> {
+    config.default_retry = false;
+    Ok(ClientBuilder::try_from(config)?
+        .with_layer(&TimeoutLayer::new(timeout))
+        .build())
+}
+
+fn writes(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}

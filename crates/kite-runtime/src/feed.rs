@@ -1,0 +1,328 @@
+//! Watches: each is a task of its own that fills a [`Cache`] and says which
+//! objects to look at again.
+//!
+//! Each watch backs off by itself and keeps its errors to itself, so that a kind
+//! the cluster does not serve slows nothing else (rule C-14). Deletes always
+//! wake. Nothing is decided here.
+
+use std::fmt::Debug;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures::StreamExt;
+use kube::core::error_boundary::{DeserializeGuard, InvalidObject};
+use kube::core::{PartialObjectMeta, Resource};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, Client};
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use crate::cache::{Availability, Cache, Key};
+use crate::errors::{Refusal, jittered, refusal, words};
+use crate::health::{Health, WatchHealth};
+
+/// A missing kind is looked for again within this time, jitter included (rule C-14: picked up within 30 s).
+const LONGEST_PAUSE: Duration = Duration::from_secs(16);
+/// First pause after an error of a watch.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// What a watch delivers: something that is an object, or says why it is not.
+pub trait Item:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
+{
+    /// The object a pass reads.
+    type Object: Resource<DynamicType = ()> + Send + Sync + 'static;
+    /// The object, or what could be read of it.
+    fn read(self) -> Result<Self::Object, Box<InvalidObject>>;
+}
+
+/// Whole objects, which may fail to parse one by one instead of all together (rule C-15).
+impl<K> Item for DeserializeGuard<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    type Object = K;
+
+    fn read(self) -> Result<K, Box<InvalidObject>> {
+        self.0.map_err(Box::new)
+    }
+}
+
+/// Metadata only: less on the wire and less in memory.
+impl<K> Item for PartialObjectMeta<K>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+{
+    type Object = Self;
+
+    fn read(self) -> Result<Self, Box<InvalidObject>> {
+        Ok(self)
+    }
+}
+
+/// One watch, before it starts.
+pub struct Watch<I: Item> {
+    name: &'static str,
+    api: Api<I>,
+    config: watcher::Config,
+    reads: fn(&I::Object) -> u64,
+    trim: fn(&mut I::Object),
+}
+
+impl<K> Watch<DeserializeGuard<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
+{
+    /// A watch of whole objects in all namespaces. `name` is the kind, for logs, health and metrics.
+    pub fn objects(name: &'static str, client: Client) -> Self {
+        Self::new(name, client)
+    }
+}
+
+impl<K> Watch<PartialObjectMeta<K>>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
+{
+    /// A watch of objects' metadata in all namespaces.
+    pub fn metadata(name: &'static str, client: Client) -> Self {
+        Self::new(name, client)
+    }
+}
+
+impl<I: Item> Watch<I> {
+    fn new(name: &'static str, client: Client) -> Self {
+        Self {
+            name,
+            api: Api::all(client),
+            config: watcher::Config::default(),
+            reads: |o| crate::cache::version(o.meta()),
+            trim: |_| {},
+        }
+    }
+
+    /// Only objects with these labels.
+    #[must_use]
+    pub fn labels(mut self, selector: &str) -> Self {
+        self.config = self.config.labels(selector);
+        self
+    }
+
+    /// Only objects with these fields.
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.config = self.config.fields(selector);
+        self
+    }
+
+    /// The hash of what a pass reads; a change of anything else wakes nobody.
+    #[must_use]
+    pub fn reads(mut self, reads: fn(&I::Object) -> u64) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    /// Drops what no pass reads, before it is kept.
+    #[must_use]
+    pub fn trim(mut self, trim: fn(&mut I::Object)) -> Self {
+        self.trim = trim;
+        self
+    }
+}
+
+/// Gives the keys of all primary objects.
+type AllKeys = Box<dyn Fn() -> Vec<Key> + Send + Sync>;
+
+/// All watches of a process, and the queue of keys they wake.
+pub struct Feeds {
+    wakes: UnboundedSender<Key>,
+    queue: Option<UnboundedReceiver<Key>>,
+    health: Health,
+    primary: Arc<OnceLock<AllKeys>>,
+    settled: Vec<tokio::sync::watch::Receiver<Availability>>,
+}
+
+impl Feeds {
+    /// No watches yet.
+    pub fn new(health: Health) -> Self {
+        let (wakes, queue) = unbounded_channel();
+        Self {
+            wakes,
+            queue: Some(queue),
+            health,
+            primary: Arc::default(),
+            settled: Vec::new(),
+        }
+    }
+
+    /// Watches the kind that passes are about. Each of its objects wakes itself.
+    pub fn primary<I: Item>(&mut self, watch: Watch<I>) -> Cache<I::Object> {
+        let cache = self.watch(watch, |key, _| vec![key.clone()]);
+        let all = cache.clone();
+        // Set twice only by a controller with two primaries, which none has.
+        let _ = self.primary.set(Box::new(move || all.keys()));
+        cache
+    }
+
+    /// Watches another kind. `wakes` says which primary objects a change concerns;
+    /// it gets the object as last known, or nothing if its shape is unknown.
+    pub fn watch<I: Item>(
+        &mut self,
+        watch: Watch<I>,
+        wakes: impl Fn(&Key, Option<&I::Object>) -> Vec<Key> + Send + Sync + 'static,
+    ) -> Cache<I::Object> {
+        let cache = Cache::new(watch.reads);
+        self.settled.push(cache.availability_changes());
+        let feed = Feed {
+            cache: cache.clone(),
+            health: self.health.watch(watch.name),
+            wakes: self.wakes.clone(),
+            which: Box::new(wakes),
+            primary: Arc::clone(&self.primary),
+            trim: watch.trim,
+            name: watch.name,
+        };
+        let task = tokio::spawn(feed.run::<I>(watch.api, watch.config));
+        self.health.guard_task(watch.name, task);
+        cache
+    }
+
+    /// A sender that wakes objects from outside the watches, for timers.
+    pub fn waker(&self) -> UnboundedSender<Key> {
+        self.wakes.clone()
+    }
+
+    /// Waits until every watch is complete or its kind is known to be missing (row ST12).
+    pub async fn settled(&mut self) {
+        for availability in &mut self.settled {
+            // The sender lives as long as the watch; its end is noticed by the health check.
+            let _ = availability.wait_for(|a| *a != Availability::Syncing).await;
+        }
+    }
+
+    /// The queue of keys to look at. It can be taken once.
+    pub(crate) fn take_queue(&mut self) -> Option<UnboundedReceiver<Key>> {
+        self.queue.take()
+    }
+}
+
+/// Which primary objects a change concerns.
+type Which<K> = Box<dyn Fn(&Key, Option<&K>) -> Vec<Key> + Send + Sync>;
+
+struct Feed<K> {
+    cache: Cache<K>,
+    health: WatchHealth,
+    wakes: UnboundedSender<Key>,
+    which: Which<K>,
+    primary: Arc<OnceLock<AllKeys>>,
+    trim: fn(&mut K),
+    name: &'static str,
+}
+
+impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
+    async fn run<I: Item<Object = K>>(self, api: Api<I>, config: watcher::Config) {
+        let mut pause = FIRST_PAUSE;
+        let mut events = Box::pin(watcher(api, config));
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => {
+                    pause = FIRST_PAUSE;
+                    self.health.progressed();
+                    self.take(event);
+                }
+                Err(error) => {
+                    self.failed(&error);
+                    tokio::time::sleep(jittered(pause, &Key::cluster(self.name), 0)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+
+    fn take<I: Item<Object = K>>(&self, event: Event<I>) {
+        match event {
+            Event::Init => self.cache.begin_list(),
+            Event::InitApply(object) | Event::Apply(object) => {
+                let object = self.read(object);
+                let key = key_of(&object);
+                if self.cache.shown(object) {
+                    self.wake(&key, self.cache.get(&key).as_deref());
+                }
+            }
+            Event::Delete(object) => {
+                let object = self.read(object);
+                let key = key_of(&object);
+                if let Some(last) = self.cache.removed(object) {
+                    self.wake(&key, last.as_deref().ok());
+                }
+            }
+            Event::InitDone => {
+                for last in self.cache.end_list() {
+                    self.wake(&key_of(&last), last.as_deref().ok());
+                }
+                self.became(Availability::Ready);
+            }
+        }
+    }
+
+    fn read<I: Item<Object = K>>(&self, object: I) -> Result<Arc<K>, Arc<InvalidObject>> {
+        match object.read() {
+            Ok(mut object) => {
+                object.meta_mut().managed_fields = None;
+                (self.trim)(&mut object);
+                Ok(Arc::new(object))
+            }
+            Err(mut invalid) => {
+                invalid.metadata.managed_fields = None;
+                tracing::warn!(
+                    kind = self.name,
+                    object = %Key::of_meta(&invalid.metadata),
+                    error = %invalid.error,
+                    "an object does not have the shape this version knows; it alone is left out"
+                );
+                Err(Arc::from(invalid))
+            }
+        }
+    }
+
+    fn wake(&self, key: &Key, object: Option<&K>) {
+        for key in (self.which)(key, object) {
+            // The receiver is gone only while the process shuts down.
+            let _ = self.wakes.send(key);
+        }
+    }
+
+    fn became(&self, availability: Availability) {
+        if self.cache.set_availability(availability) {
+            self.health.available(availability);
+            tracing::info!(kind = self.name, ?availability, "watch");
+            // A kind that came or went changes what every object can have.
+            for key in self.primary.get().map(|keys| keys()).unwrap_or_default() {
+                let _ = self.wakes.send(key);
+            }
+        }
+    }
+
+    fn failed(&self, error: &watcher::Error) {
+        let api_error = match error {
+            watcher::Error::InitialListFailed(e)
+            | watcher::Error::WatchStartFailed(e)
+            | watcher::Error::WatchFailed(e) => Some(e),
+            watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => None,
+        };
+        if api_error.map(refusal) == Some(Refusal::KindMissing) {
+            self.health.progressed();
+            self.became(Availability::Missing);
+            return;
+        }
+        let text = api_error.map_or_else(|| error.to_string(), words);
+        tracing::warn!(kind = self.name, error = %text, "the watch failed and will be tried again");
+        self.health.failing(&text);
+    }
+}
+
+fn key_of<K: Resource>(object: &Result<Arc<K>, Arc<InvalidObject>>) -> Key {
+    match object {
+        Ok(object) => Key::of_meta(object.meta()),
+        Err(invalid) => Key::of_meta(&invalid.metadata),
+    }
+}
