@@ -1,0 +1,135 @@
+//! The storage driver: binds claims, grows them, and takes volumes away.
+//!
+//! Binding itself is done by the server's own claim controller; this only makes
+//! the volumes it asks for, as an external provisioner does.
+
+use std::time::Duration;
+
+use kube::ResourceExt;
+use kube::api::DynamicObject;
+use serde_json::json;
+
+use super::claim::volume;
+use crate::stand_ins::behaviour::Fault;
+use crate::stand_ins::cache::Key;
+use crate::stand_ins::names::{
+    CDI_MANAGER, CLAIM_PROVISIONER, FILLS, OWNED_BY_UID, POPULATOR_FINALIZER, PROVISIONER, Res,
+    SOURCE_FINALIZER,
+};
+use crate::stand_ins::value::{bytes, text};
+use crate::stand_ins::world::{Pass, World, going, uid};
+
+/// Until a volume is made.
+const PROVISIONED: f64 = 0.3;
+/// Until a claim has grown.
+const GROWN: f64 = 3.0;
+
+/// One pass over a claim.
+pub(in crate::stand_ins) async fn pass(world: &World, key: &Key) -> Pass {
+    let Some(claim) = world.get(Res::Claim, key) else {
+        return Ok(None);
+    };
+    let spent = is_spent(world, key, &claim);
+    if spent && !going(&claim) {
+        world.delete(Res::Claim, &claim, false).await?;
+        return Ok(Some(Duration::ZERO));
+    }
+    if going(&claim) {
+        return release(world, &claim).await;
+    }
+    match text(&claim.data, "/status/phase") {
+        "Bound" => grow(world, key, &claim).await,
+        "Lost" => Ok(None),
+        _ => provision(world, key, &claim).await,
+    }
+}
+
+/// Whether this is a temporary claim whose work is over or pointless.
+fn is_spent(world: &World, key: &Key, claim: &DynamicObject) -> bool {
+    let Some(target) = claim.annotations().get(FILLS) else {
+        return false;
+    };
+    let filled = world.get(Res::Claim, &Key::new(key.namespace.clone(), target));
+    !filled.is_some_and(|filled| {
+        claim.labels().get(OWNED_BY_UID).map(String::as_str) == filled.metadata.uid.as_deref()
+            && !going(&filled)
+            && filled
+                .finalizers()
+                .iter()
+                .any(|known| known == POPULATOR_FINALIZER)
+    })
+}
+
+/// CDI's finalizers go from a claim that is being deleted.
+async fn release(world: &World, claim: &DynamicObject) -> Pass {
+    let kept: Vec<String> = claim
+        .finalizers()
+        .iter()
+        .filter(|known| ![POPULATOR_FINALIZER, SOURCE_FINALIZER].contains(&known.as_str()))
+        .cloned()
+        .collect();
+    if kept.len() < claim.finalizers().len() {
+        world
+            .set_finalizers(Res::Claim, CDI_MANAGER, claim, &kept)
+            .await?;
+    }
+    Ok(None)
+}
+
+async fn provision(world: &World, key: &Key, claim: &DynamicObject) -> Pass {
+    let asked = claim.annotations().get(CLAIM_PROVISIONER);
+    let populated = text(&claim.data, "/spec/dataSourceRef/kind") == "VolumeCloneSource";
+    let machine = claim.annotations().get(FILLS).unwrap_or(&key.name);
+    let machine = Key::new(key.namespace.clone(), machine);
+    if asked.map(String::as_str) != Some(PROVISIONER)
+        || populated
+        || world.behaviour.has(&machine, &Fault::NeverBound)
+    {
+        return Ok(None);
+    }
+    let wait = world.clock.wait(uid(claim), "volume", "", PROVISIONED);
+    let known = world.get(Res::Volume, &Key::new("", format!("pvc-{}", uid(claim))));
+    if wait.is_some() || known.is_some() {
+        return Ok(wait);
+    }
+    world
+        .create(Res::Volume, CDI_MANAGER, uid(claim), volume(claim))
+        .await?;
+    Ok(None)
+}
+
+async fn grow(world: &World, key: &Key, claim: &DynamicObject) -> Pass {
+    let asked = text(&claim.data, "/spec/resources/requests/storage");
+    let has = text(&claim.data, "/status/capacity/storage");
+    let volume = text(&claim.data, "/spec/volumeName");
+    let Some(volume) = world.get(Res::Volume, &Key::new("", volume)) else {
+        return Ok(None);
+    };
+    if bytes(asked) <= bytes(has) || world.behaviour.has(key, &Fault::NeverBound) {
+        return Ok(None);
+    }
+    let wait = world.clock.wait(uid(claim), "grow", asked, GROWN);
+    if wait.is_some() {
+        return Ok(wait);
+    }
+    let capacity = json!({"capacity": {"storage": asked}});
+    world
+        .merge(Res::Volume, CDI_MANAGER, &volume, json!({"spec": capacity}))
+        .await?;
+    world
+        .merge_status(Res::Claim, CDI_MANAGER, claim, capacity)
+        .await?;
+    Ok(None)
+}
+
+/// One pass over a volume: one that nobody claims any more is removed.
+pub(in crate::stand_ins) async fn volume_pass(world: &World, key: &Key) -> Pass {
+    let Some(volume) = world.get(Res::Volume, key) else {
+        return Ok(None);
+    };
+    let phase = text(&volume.data, "/status/phase");
+    if matches!(phase, "Released" | "Failed") && !going(&volume) {
+        world.delete(Res::Volume, &volume, false).await?;
+    }
+    Ok(None)
+}

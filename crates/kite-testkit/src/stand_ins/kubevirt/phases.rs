@@ -1,0 +1,433 @@
+//! The life of an instance: what virt-controller and virt-handler do next.
+//!
+//! Pure: what is there in, one step out. Times are seconds of the script.
+
+use serde_json::{Value, json};
+
+use super::disks::Disk;
+use super::power::is_final;
+use crate::stand_ins::value::{
+    condition, drop_condition, list, new_condition, now, put_condition, text,
+};
+
+/// From the launcher Pod's creation until it runs.
+const LAUNCHER_STARTS: f64 = 3.0;
+/// From there until the guest runs: ten seconds after the start in all.
+const GUEST_STARTS: f64 = 7.0;
+/// From there until the guest reports its address.
+const GUEST_READY: f64 = 1.0;
+/// From the wish to stop until the guest is off.
+const GUEST_STOPS: f64 = 5.0;
+/// How long a stopped guest still reads ready.
+const GUEST_IS_SEEN_OFF: f64 = 0.05;
+/// Until a migration has moved the guest.
+const MIGRATION: f64 = 5.0;
+/// Until a Pod that was refused is tried again.
+const RETRY: f64 = 5.0;
+/// What a launcher needs beside the guest, as recorded.
+pub(in crate::stand_ins) const OVERHEAD: &str = "296Mi";
+
+/// The launcher Pod of an instance.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Launcher {
+    pub(super) running: bool,
+    pub(super) going: bool,
+    pub(super) node: String,
+    pub(super) address: String,
+}
+
+/// What is asked of the guest from outside its spec.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Requests {
+    pub(super) paused: bool,
+    pub(super) agent: bool,
+    pub(super) node_lost: bool,
+    pub(super) finalizer_stays: bool,
+    pub(super) shutdown: bool,
+    pub(super) crash: bool,
+    pub(super) migrate: bool,
+}
+
+/// Everything that the next step depends on.
+#[derive(Clone, Debug)]
+pub(super) struct Facts<'a> {
+    pub(super) namespace: &'a str,
+    pub(super) status: &'a Value,
+    pub(super) going: bool,
+    pub(super) disks: &'a [Disk],
+    pub(super) launcher: Option<Launcher>,
+    pub(super) requests: Requests,
+    /// Why the server refused the launcher Pod when it was last tried.
+    pub(super) refused: Option<&'a str>,
+    /// A node that a migrating guest may move to.
+    pub(super) other_node: &'a str,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Step {
+    /// Nothing until something changes.
+    Rest,
+    /// Write this status.
+    Write(Value),
+    /// Create the launcher Pod.
+    Launch,
+    /// Let the launcher Pod run.
+    RunLauncher,
+    /// Delete the launcher Pod at once.
+    KillLauncher,
+    /// Give the instance free.
+    Release,
+}
+
+/// A step, and how long the instance must have stood as it is before it.
+pub(super) type Next = (f64, Step);
+
+/// The next step.
+pub(super) fn next(facts: &Facts<'_>) -> Next {
+    let phase = text(facts.status, "/phase");
+    if facts.requests.node_lost && !is_final(phase) && !matches!(phase, "" | "Pending") {
+        return lost(facts);
+    }
+    if is_final(phase) {
+        return ended(facts);
+    }
+    if facts.going {
+        return stopping(facts, phase);
+    }
+    match phase {
+        "" | "Pending" => waiting(facts),
+        "Scheduling" => scheduling(facts),
+        "Scheduled" => (
+            GUEST_STARTS,
+            write(facts, |status| enter(status, "Running")),
+        ),
+        "Running" => running(facts),
+        _ => (0.0, write(facts, |status| enter(status, "Running"))),
+    }
+}
+
+fn write(facts: &Facts<'_>, change: impl FnOnce(&mut Value)) -> Step {
+    let mut status = facts.status.clone();
+    change(&mut status);
+    if &status == facts.status {
+        Step::Rest
+    } else {
+        Step::Write(status)
+    }
+}
+
+/// Sets the phase and notes when it was reached.
+fn enter(status: &mut Value, phase: &str) {
+    status["phase"] = json!(phase);
+    let mut times = list(status, "/phaseTransitionTimestamps").to_vec();
+    times.retain(|entry| text(entry, "/phase") != phase);
+    times.push(json!({"phase": phase, "phaseTransitionTimestamp": now()}));
+    status["phaseTransitionTimestamps"] = json!(times);
+}
+
+fn with_conditions(status: &mut Value, change: impl FnOnce(&mut Vec<Value>)) {
+    let mut conditions = list(status, "/conditions").to_vec();
+    change(&mut conditions);
+    status["conditions"] = json!(conditions);
+}
+
+fn not_ready(conditions: &mut Vec<Value>, reason: &str) {
+    let message = match reason {
+        "GuestNotRunning" => "Guest VM is not reported as running",
+        "PodTerminating" => "virt-launcher pod is terminating",
+        _ => "virt-launcher pod has not yet been scheduled",
+    };
+    put_condition(conditions, new_condition("Ready", "False", reason, message));
+}
+
+/// DataVolumesReady as virt-controller keeps it while a disk stands on one.
+fn disks_ready(conditions: &mut Vec<Value>, disks: &[Disk]) {
+    if disks.iter().all(|disk| disk.data_volume.is_none()) {
+        drop_condition(conditions, "DataVolumesReady");
+    } else if disks
+        .iter()
+        .all(|disk| disk.ready() && !disk.wants_consumer())
+    {
+        let message = "All of the VMI's DVs are bound and ready";
+        put_condition(
+            conditions,
+            new_condition("DataVolumesReady", "True", "AllDVsReady", message),
+        );
+    } else {
+        let message = "Not all of the VMI's DVs are ready";
+        put_condition(
+            conditions,
+            new_condition("DataVolumesReady", "Unknown", "NotAllDVsReady", message),
+        );
+    }
+}
+
+/// No launcher yet.
+fn waiting(facts: &Facts<'_>) -> Next {
+    if facts.launcher.is_some() {
+        return (0.0, write(facts, |status| launched(status, facts.disks)));
+    }
+    if facts.disks.iter().any(Disk::failed) {
+        return (0.0, write(facts, |status| enter(status, "Failed")));
+    }
+    if let Some(missing) = facts.disks.iter().find(|disk| !disk.there) {
+        let claim = format!("{}/{}", facts.namespace, missing.claim);
+        let message = format!("PVC {claim} does not exist, waiting for it to appear");
+        return (
+            0.0,
+            write(facts, |status| claim_missing(status, facts.disks, &message)),
+        );
+    }
+    if facts.disks.iter().any(Disk::wants_consumer) {
+        return (0.0, write(facts, |status| consumer(status, facts.disks)));
+    }
+    if facts.disks.iter().any(|disk| !disk.ready()) {
+        return (0.0, write(facts, |status| pending(status, facts.disks)));
+    }
+    match facts.refused {
+        None => (0.0, Step::Launch),
+        Some(message) => {
+            let step = write(facts, |status| refused(status, facts.disks, message));
+            if step == Step::Rest {
+                (RETRY, Step::Launch)
+            } else {
+                (0.0, step)
+            }
+        }
+    }
+}
+
+fn claim_missing(status: &mut Value, disks: &[Disk], message: &str) {
+    enter_once(status, "Pending");
+    with_conditions(status, |conditions| {
+        not_ready(conditions, "PodNotExists");
+        disks_ready(conditions, disks);
+        put_condition(
+            conditions,
+            new_condition("PodScheduled", "False", "Unschedulable", message),
+        );
+        put_condition(
+            conditions,
+            new_condition("Synchronized", "False", "FailedPvcNotFound", message),
+        );
+    });
+}
+
+/// A `PodScheduled` from a time without claim stays: recorded, and the reason
+/// why a machine made too early reads ErrorUnschedulable for a whole clone.
+fn pending(status: &mut Value, disks: &[Disk]) {
+    enter_once(status, "Pending");
+    with_conditions(status, |conditions| {
+        not_ready(conditions, "PodNotExists");
+        disks_ready(conditions, disks);
+        drop_condition(conditions, "Synchronized");
+    });
+}
+
+fn consumer(status: &mut Value, disks: &[Disk]) {
+    pending(status, disks);
+    with_conditions(status, |conditions| {
+        drop_condition(conditions, "PodScheduled");
+        put_condition(conditions, new_condition("Provisioning", "True", "", ""));
+    });
+}
+
+fn refused(status: &mut Value, disks: &[Disk], message: &str) {
+    pending(status, disks);
+    let message = format!("failed to create virtual machine pod: {message}");
+    with_conditions(status, |conditions| {
+        drop_condition(conditions, "PodScheduled");
+        put_condition(
+            conditions,
+            new_condition("Synchronized", "False", "FailedCreate", &message),
+        );
+    });
+}
+
+fn enter_once(status: &mut Value, phase: &str) {
+    if text(status, "/phase") != phase {
+        enter(status, phase);
+    }
+}
+
+fn launched(status: &mut Value, disks: &[Disk]) {
+    enter(status, "Scheduling");
+    status["memory"] = json!({"memoryOverhead": OVERHEAD});
+    with_conditions(status, |conditions| {
+        not_ready(conditions, "GuestNotRunning");
+        disks_ready(conditions, disks);
+        drop_condition(conditions, "Synchronized");
+        drop_condition(conditions, "Provisioning");
+    });
+}
+
+/// The launcher is there; it runs once the claims are bound.
+fn scheduling(facts: &Facts<'_>) -> Next {
+    let Some(launcher) = facts.launcher.as_ref().filter(|launcher| !launcher.going) else {
+        return (0.0, write(facts, launcher_lost));
+    };
+    let placed = write(facts, |status| {
+        status["qosClass"] = json!("Burstable");
+        with_conditions(status, |conditions| {
+            drop_condition(conditions, "PodScheduled");
+            disks_ready(conditions, facts.disks);
+        });
+    });
+    if placed != Step::Rest {
+        return (0.0, placed);
+    }
+    if facts.disks.iter().any(|disk| !disk.bound) {
+        return (0.0, Step::Rest);
+    }
+    if !launcher.running {
+        return (LAUNCHER_STARTS, Step::RunLauncher);
+    }
+    let node = launcher.node.clone();
+    let scheduled = move |status: &mut Value| {
+        enter(status, "Scheduled");
+        status["nodeName"] = json!(node);
+    };
+    (0.0, write(facts, scheduled))
+}
+
+fn launcher_lost(status: &mut Value) {
+    enter(status, "Failed");
+    with_conditions(status, |conditions| not_ready(conditions, "PodTerminating"));
+}
+
+fn running(facts: &Facts<'_>) -> Next {
+    let Some(launcher) = facts.launcher.as_ref().filter(|launcher| !launcher.going) else {
+        return (0.0, write(facts, launcher_lost));
+    };
+    if facts.requests.shutdown {
+        return (0.0, write(facts, |status| enter(status, "Succeeded")));
+    }
+    if facts.requests.crash {
+        return (0.0, write(facts, |status| enter(status, "Failed")));
+    }
+    let is_ready =
+        condition(facts.status, "Ready").is_some_and(|ready| text(ready, "/status") == "True");
+    if !is_ready {
+        return (
+            GUEST_READY,
+            write(facts, |status| guest_ready(status, launcher, facts.disks)),
+        );
+    }
+    if let Some(next) = migration(facts) {
+        return next;
+    }
+    let mirrored = write(facts, |status| {
+        with_conditions(status, |conditions| {
+            wish(conditions, facts.requests.paused, "Paused", "PausedByUser");
+            wish(conditions, facts.requests.agent, "AgentConnected", "");
+        });
+    });
+    (0.0, mirrored)
+}
+
+fn wish(conditions: &mut Vec<Value>, wanted: bool, kind: &str, reason: &str) {
+    if wanted {
+        put_condition(conditions, new_condition(kind, "True", reason, ""));
+    } else {
+        drop_condition(conditions, kind);
+    }
+}
+
+fn guest_ready(status: &mut Value, launcher: &Launcher, disks: &[Disk]) {
+    status["interfaces"] = json!([{
+        "name": "default",
+        "ipAddress": launcher.address,
+        "ipAddresses": [launcher.address],
+    }]);
+    with_conditions(status, |conditions| {
+        put_condition(conditions, new_condition("Ready", "True", "", ""));
+        disks_ready(conditions, disks);
+        put_condition(
+            conditions,
+            new_condition("LiveMigratable", "False", "DisksNotLiveMigratable", ""),
+        );
+    });
+}
+
+fn migration(facts: &Facts<'_>) -> Option<Next> {
+    let state = facts.status.get("migrationState");
+    let under_way = state.is_some_and(|state| state["completed"].as_bool() != Some(true));
+    if under_way {
+        return Some((
+            MIGRATION,
+            write(facts, |status| moved(status, facts.other_node)),
+        ));
+    }
+    facts.requests.migrate.then(|| {
+        let begin = |status: &mut Value| {
+            let from = status["nodeName"].clone();
+            status["migrationState"] = json!({
+                "startTimestamp": now(),
+                "sourceNode": from,
+                "targetNode": facts.other_node,
+            });
+        };
+        (0.0, write(facts, begin))
+    })
+}
+
+fn moved(status: &mut Value, node: &str) {
+    status["nodeName"] = json!(node);
+    status["migrationState"]["completed"] = json!(true);
+    status["migrationState"]["endTimestamp"] = json!(now());
+}
+
+fn lost(facts: &Facts<'_>) -> Next {
+    let gone = |status: &mut Value| {
+        enter_once(status, "Unknown");
+        with_conditions(status, |conditions| {
+            not_ready(conditions, "GuestNotRunning")
+        });
+    };
+    (0.0, write(facts, gone))
+}
+
+/// Deleted before its end: a guest that runs is shut down, another just goes.
+fn stopping(facts: &Facts<'_>, phase: &str) -> Next {
+    if matches!(phase, "Running" | "Scheduled" | "Unknown") {
+        return (
+            GUEST_STOPS,
+            write(facts, |status| enter(status, "Succeeded")),
+        );
+    }
+    let fail = |status: &mut Value| {
+        enter(status, "Failed");
+        let reason = if facts.launcher.is_some() {
+            "PodTerminating"
+        } else {
+            "PodNotExists"
+        };
+        with_conditions(status, |conditions| not_ready(conditions, reason));
+    };
+    (0.0, write(facts, fail))
+}
+
+/// Succeeded or Failed: the launcher goes, and then the instance.
+fn ended(facts: &Facts<'_>) -> Next {
+    let told =
+        condition(facts.status, "Ready").is_some_and(|ready| text(ready, "/status") == "False");
+    if !told {
+        let reason = if facts.going {
+            "PodTerminating"
+        } else {
+            "GuestNotRunning"
+        };
+        let tell = |status: &mut Value| {
+            with_conditions(status, |conditions| not_ready(conditions, reason));
+        };
+        return (GUEST_IS_SEEN_OFF, write(facts, tell));
+    }
+    if facts.launcher.is_some() {
+        return (0.0, Step::KillLauncher);
+    }
+    if facts.going && !facts.requests.finalizer_stays {
+        return (0.0, Step::Release);
+    }
+    (0.0, Step::Rest)
+}
