@@ -20,6 +20,7 @@ pub mod condition;
 pub mod crds;
 pub mod labels;
 pub mod machine;
+pub mod ownership;
 pub mod platform;
 pub mod quantity;
 pub mod user;
