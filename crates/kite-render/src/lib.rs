@@ -9,9 +9,10 @@
 //!
 //! Nothing here decides whether a child should exist; that is each controller's plan.
 
-// pub mod compare;
+pub mod compare;
 pub mod hash;
-// pub mod machine;
-// pub mod meta;
-// pub mod user;
+pub mod machine;
+pub mod meta;
+pub mod platform;
+pub mod user;
 pub mod validate;

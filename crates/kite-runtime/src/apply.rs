@@ -338,6 +338,24 @@ impl Writer {
         }
     }
 
+    /// Takes away what others added and what changes what our object does (rule C-7 (e)).
+    /// The pointers are removed one after the other.
+    pub async fn remove_paths<K: Object>(
+        &self,
+        place: &Place<'_, K>,
+        object: &K,
+        pointers: impl IntoIterator<Item = String>,
+    ) -> Result<Arc<K>, WriteError> {
+        let mut operations = vec![unchanged(object.meta())];
+        operations.extend(
+            pointers
+                .into_iter()
+                .map(|path| json!({"op": "remove", "path": path})),
+        );
+        self.patch(place, "take additions from", Value::Array(operations))
+            .await
+    }
+
     /// Adds our finalizer and keeps others' (rule V-2).
     pub async fn add_finalizer<K: Object>(
         &self,
@@ -346,7 +364,7 @@ impl Writer {
         finalizer: &str,
     ) -> Result<Arc<K>, WriteError> {
         let present = object.meta().finalizers.clone().unwrap_or_default();
-        let version = json!({"op": "test", "path": "/metadata/resourceVersion", "value": object.meta().resource_version});
+        let version = unchanged(object.meta());
         let operations = if present.is_empty() {
             json!([version, {"op": "add", "path": "/metadata/finalizers", "value": [finalizer]}])
         } else {
@@ -389,6 +407,11 @@ impl Writer {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The operation that fails when the object is not the one that was looked at.
+fn unchanged(meta: &ObjectMeta) -> Value {
+    json!({"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version})
 }
 
 /// Adds the entries of `from` to `into`, which becomes an object if it is none.
