@@ -355,62 +355,10 @@ impl Writer {
         self.patch(place, "take additions from", Value::Array(operations))
             .await
     }
-
-    /// Adds our finalizer and keeps others' (rule V-2).
-    pub async fn add_finalizer<K: Object>(
-        &self,
-        place: &Place<'_, K>,
-        object: &K,
-        finalizer: &str,
-    ) -> Result<Arc<K>, WriteError> {
-        let present = object.meta().finalizers.clone().unwrap_or_default();
-        let version = unchanged(object.meta());
-        let operations = if present.is_empty() {
-            json!([version, {"op": "add", "path": "/metadata/finalizers", "value": [finalizer]}])
-        } else {
-            json!([version, {"op": "add", "path": "/metadata/finalizers/-", "value": finalizer}])
-        };
-        self.patch(place, "add the finalizer to", operations).await
-    }
-
-    /// Removes our finalizer and no other (rows CR9, CR10). An object that is gone is fine.
-    pub async fn remove_finalizer<K: Object>(
-        &self,
-        place: &Place<'_, K>,
-        object: &K,
-        finalizer: &str,
-    ) -> Result<(), WriteError> {
-        let present = object.meta().finalizers.clone().unwrap_or_default();
-        let Some(index) = present.iter().position(|f| f == finalizer) else {
-            return Ok(());
-        };
-        let path = format!("/metadata/finalizers/{index}");
-        let operations = json!([
-            {"op": "test", "path": path, "value": finalizer},
-            {"op": "remove", "path": path},
-        ]);
-        match self
-            .patch(place, "remove the finalizer from", operations)
-            .await
-        {
-            Ok(object) => {
-                if object.meta().finalizers.as_ref().is_none_or(Vec::is_empty)
-                    && object.meta().deletion_timestamp.is_some()
-                {
-                    place
-                        .cache
-                        .forget(&place.key, object.meta().uid.as_deref().unwrap_or_default());
-                }
-                Ok(())
-            }
-            Err(error) if error.refusal() == Some(Refusal::NotFound) => Ok(()),
-            Err(error) => Err(error),
-        }
-    }
 }
 
 /// The operation that fails when the object is not the one that was looked at.
-fn unchanged(meta: &ObjectMeta) -> Value {
+pub(crate) fn unchanged(meta: &ObjectMeta) -> Value {
     json!({"op": "test", "path": "/metadata/resourceVersion", "value": meta.resource_version})
 }
 

@@ -10,6 +10,7 @@ pub mod client;
 pub mod errors;
 pub mod events;
 pub mod feed;
+mod finalizer;
 pub mod health;
 pub mod lease;
 pub mod metrics;
