@@ -35,8 +35,11 @@ pub const RETAINED: &str = "kite.dev/retained";
 pub const ORPHANED_SINCE: &str = "kite.dev/orphaned-since";
 /// Annotation by which an administrator keeps an orphaned namespace (rule N-5).
 pub const DELETION_PROTECTED: &str = "kite.dev/deletion-protected";
-/// Annotation on the KitePlatform by which an administrator lets the brake go (rule N-6).
+/// Annotation by which an administrator acknowledges a deletion that is held back, on the object
+/// that is to be destroyed; its value is a time (rule N-6, [`crate::acknowledge`]).
 pub const ACKNOWLEDGE_DELETION: &str = "kite.dev/acknowledge-deletion";
+/// Annotation on a Namespace, written by kite-namespace only: why its deletion is held back (rule N-6).
+pub const DELETION_HELD: &str = "kite.dev/deletion-held";
 /// Annotation: the hash of an object's rendered form, for kinds whose fields are not compared.
 pub const RENDERED_HASH: &str = "kite.dev/rendered-hash";
 /// Annotation on the VirtualMachine: the hash of the login Secrets it was last started with (rule C-20).

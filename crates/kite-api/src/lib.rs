@@ -15,6 +15,7 @@
     reason = "the schema derive repeats each struct inside a function, where its pub reaches nobody"
 )]
 
+pub mod acknowledge;
 pub mod claim;
 pub mod condition;
 pub mod crds;

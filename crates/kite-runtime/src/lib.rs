@@ -15,6 +15,7 @@ pub mod health;
 pub mod lease;
 pub mod metrics;
 pub mod pass;
+pub mod patience;
 pub mod process;
 pub mod rbac;
 mod server;
