@@ -15,7 +15,7 @@ pub const CDI_UPLOAD_SERVER: &str = "cdi-upload-server";
 /// Value of [`CDI_WORKER`] on the pod that sends a clone's data, in the image's namespace.
 pub const CDI_CLONE_SOURCE: &str = "cdi-clone-source";
 /// Port on which the upload server listens.
-pub const CDI_UPLOAD_PORT: i32 = 8443;
+pub const CDI_UPLOAD_PORT: u16 = 8443;
 
 /// Label on each pod of KubeVirt's; on a launcher pod the value is [`LAUNCHER`].
 pub const KUBEVIRT: &str = "kubevirt.io";

@@ -72,7 +72,10 @@ mod tests {
     use super::*;
 
     fn platform(generation: i64, base_domain: &str) -> KitePlatform {
-        let spec = KitePlatformSpec { base_domain: Some(base_domain.into()), ..KitePlatformSpec::default() };
+        let spec = KitePlatformSpec {
+            base_domain: Some(base_domain.into()),
+            ..KitePlatformSpec::default()
+        };
         let mut platform = KitePlatform::new(PLATFORM_NAME, spec);
         platform.metadata.generation = Some(generation);
         platform
@@ -83,15 +86,29 @@ mod tests {
     fn wrong_settings_leave_the_last_good_ones_in_force() {
         let in_force = InForce::default();
         let host = |p: Option<&KitePlatform>| {
-            in_force.current(p).base_domain.as_ref().map(ToString::to_string)
+            in_force
+                .current(p)
+                .base_domain
+                .as_ref()
+                .map(ToString::to_string)
         };
         assert_eq!(host(None), None);
-        assert_eq!(host(Some(&platform(1, "example.org"))).as_deref(), Some("example.org"));
+        assert_eq!(
+            host(Some(&platform(1, "example.org"))).as_deref(),
+            Some("example.org")
+        );
         let wrong = platform(2, "not a domain");
         assert_eq!(host(Some(&wrong)).as_deref(), Some("example.org"));
         assert!(in_force.problems(Some(&wrong)).is_some());
-        assert_eq!(host(Some(&platform(3, "example.net"))).as_deref(), Some("example.net"));
-        assert!(in_force.problems(Some(&platform(3, "example.net"))).is_none());
+        assert_eq!(
+            host(Some(&platform(3, "example.net"))).as_deref(),
+            Some("example.net")
+        );
+        assert!(
+            in_force
+                .problems(Some(&platform(3, "example.net")))
+                .is_none()
+        );
         assert_eq!(host(None), None);
     }
 }
