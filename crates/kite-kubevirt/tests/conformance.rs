@@ -310,3 +310,61 @@ fn the_kinds_are_found_where_upstream_serves_them() {
         "/apis/cdi.kubevirt.io/v1beta1/namespaces/a/datavolumes"
     );
 }
+
+// C-15
+#[test]
+fn everything_that_upstream_was_recorded_to_write_parses() {
+    let folder: PathBuf = [
+        env!("CARGO_MANIFEST_DIR"),
+        "..",
+        "kite-testkit",
+        "recordings",
+    ]
+    .iter()
+    .collect();
+    let (mut machines, mut instances, mut disks) = (0, 0, 0);
+    for entry in std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()))
+    {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "jsonl") {
+            continue;
+        }
+        for line in std::fs::read_to_string(path).unwrap().lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let object = json!({"metadata": {"name": line["name"]}, "status": line["status"]});
+            match line["kind"].as_str() {
+                Some("VM") => {
+                    let vm = read_back(object);
+                    assert_eq!(
+                        line["status"]["printableStatus"]
+                            .as_str()
+                            .unwrap_or_default(),
+                        vm.printable_status()
+                    );
+                    machines += 1;
+                }
+                Some("VMI") => {
+                    let vmi: read::VirtualMachineInstance = serde_json::from_value(object).unwrap();
+                    assert_eq!(
+                        line["status"]["phase"].as_str().unwrap_or_default(),
+                        vmi.phase()
+                    );
+                    instances += 1;
+                }
+                Some("DV") => {
+                    let dv: read::DataVolume = serde_json::from_value(object).unwrap();
+                    assert_eq!(
+                        line["status"]["phase"].as_str().unwrap_or_default(),
+                        dv.phase()
+                    );
+                    disks += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        machines > 50 && instances > 50 && disks > 50,
+        "{machines} {instances} {disks}"
+    );
+}
