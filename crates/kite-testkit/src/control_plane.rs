@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::DeleteParams;
 use kube::config::Kubeconfig;
 use kube::{Api, Client};
 use tokio::sync::OnceCell;
@@ -201,7 +202,7 @@ impl ControlPlane {
     }
 
     /// Starts the controller-manager when it does not run, and waits until it
-    /// has made the `default` ServiceAccount.
+    /// works: it has made a ServiceAccount that was taken away before.
     ///
     /// Its garbage collector looks for new kinds every 30 s only; a test of
     /// owner references starts it after the CRDs are there, or restarts it.
@@ -210,6 +211,10 @@ impl ControlPlane {
             return Ok(());
         }
         let program = programs::find_all(&[Program::ControllerManager]).await?;
+        let client = self.admin_client().await?;
+        // Nobody uses this account, so that a running cluster does not notice.
+        let probe: Api<ServiceAccount> = Api::namespaced(client.clone(), "kube-node-lease");
+        probe.delete("default", &DeleteParams::default()).await.ok();
         let began = Instant::now();
         let process = servers::start_controller_manager(
             &program[0],
@@ -219,10 +224,12 @@ impl ControlPlane {
         )?;
         let process = Arc::new(process);
         *lock(&self.controller_manager) = Some(Arc::clone(&process));
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.admin_client().await?, "default");
-        wait::wait_for(&accounts, "default", servers::START_LIMIT, Option::is_some)
-            .await
-            .with_context(|| process.log_tail(30))?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(client, "default");
+        for api in [probe, accounts] {
+            wait::wait_for(&api, "default", servers::START_LIMIT, Option::is_some)
+                .await
+                .with_context(|| process.log_tail(30))?;
+        }
         lock(&self.start_times).controller_manager = began.elapsed();
         Ok(())
     }

@@ -199,7 +199,7 @@ fn build(program: Program) -> Result<PathBuf> {
     if path.is_file() {
         return Ok(path);
     }
-    require_go(program)?;
+    require_go(program, installed_go())?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let lock = File::create(folder.join("lock"))?;
     lock.lock()?;
@@ -211,8 +211,7 @@ fn build(program: Program) -> Result<PathBuf> {
 }
 
 /// One message for all who have neither the programs nor a Go that builds them.
-fn require_go(program: Program) -> Result<()> {
-    let installed = installed_go();
+fn require_go(program: Program, installed: Option<(u32, u32)>) -> Result<()> {
     if installed.is_some_and(|version| version >= OLDEST_GO) {
         return Ok(());
     }
@@ -292,4 +291,41 @@ fn run_go(program: Program, recipe: &Recipe, folder: &Path, path: &Path) -> Resu
 /// until the test ends.
 fn progress(line: &str) {
     writeln!(std::io::stderr(), "kite: {line}").ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_go_one_message_names_both_ways_out() {
+        for installed in [None, Some((1, 25))] {
+            let said = require_go(Program::Etcd, installed)
+                .unwrap_err()
+                .to_string();
+            assert!(said.contains("install Go 1.26"), "{said}");
+            assert!(said.contains(FOLDER_VARIABLE), "{said}");
+            assert!(said.contains("kube-controller-manager"), "{said}");
+        }
+        require_go(Program::Etcd, Some((1, 26))).unwrap();
+    }
+
+    #[test]
+    fn a_server_is_built_with_the_version_that_it_reports() {
+        let flags = Program::OldestApiServer.recipe().linker_flags();
+        assert_eq!(
+            flags,
+            "-s -w -X k8s.io/component-base/version.gitVersion=v1.34.4 \
+             -X k8s.io/component-base/version.gitMajor=1 \
+             -X k8s.io/component-base/version.gitMinor=34"
+        );
+    }
+
+    #[test]
+    fn a_cache_folder_is_named_by_what_is_built() {
+        let key = |program: Program| program.recipe().key().unwrap();
+        assert_eq!(key(Program::Etcd), key(Program::Kubectl));
+        assert_ne!(key(Program::ApiServer), key(Program::OldestApiServer));
+        assert_ne!(key(Program::ApiServer), key(Program::Kstatus));
+    }
 }
