@@ -40,6 +40,8 @@ pub const DELETION_PROTECTED: &str = "kite.dev/deletion-protected";
 pub const ACKNOWLEDGE_DELETION: &str = "kite.dev/acknowledge-deletion";
 /// Annotation on a Namespace, written by kite-namespace only: why its deletion is held back (rule N-6).
 pub const DELETION_HELD: &str = "kite.dev/deletion-held";
+/// Annotation on a claim: the size of the disk it was last asked to hold, without overhead (rule V-13).
+pub const DISK_SIZE: &str = "kite.dev/disk-size";
 /// Annotation: the hash of an object's rendered form, for kinds whose fields are not compared.
 pub const RENDERED_HASH: &str = "kite.dev/rendered-hash";
 /// Annotation on the VirtualMachine: the hash of the login Secrets it was last started with (rule C-20).

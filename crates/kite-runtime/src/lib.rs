@@ -7,6 +7,7 @@
 pub mod apply;
 pub mod cache;
 pub mod client;
+pub mod clock;
 pub mod errors;
 pub mod events;
 pub mod feed;
