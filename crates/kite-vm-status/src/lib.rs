@@ -1,7 +1,15 @@
-//! The `kite-vm-status` controller. Its parts are public so that tests and the
-//! manifest generator can use them; it is not a library for others.
+//! kite-vm-status tells what a machine is really doing: phase, power, node,
+//! addresses, and whether it is what was asked for.
+//!
+//! It never writes a specification and never deletes anything. Its parts are
+//! public for the tests and the manifest generator, not for others.
 
-use kite_runtime::rbac::Rule;
+pub mod clocks;
+pub mod controller;
+pub mod observe;
+pub mod reading;
+pub mod reconcile;
+pub mod status;
+pub mod table;
 
-/// What this controller may do, beyond what every controller may.
-pub const RULES: &[Rule] = &[];
+pub use controller::{KiteVmStatus, RULES};

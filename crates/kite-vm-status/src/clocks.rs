@@ -1,0 +1,124 @@
+//! How long things have stood, for one machine, in memory only.
+//!
+//! A restart forgets it all; what already stands in the status is not held back
+//! a second time, so a restart writes nothing.
+
+use std::time::Duration;
+
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use tokio::time::Instant;
+
+use crate::reading::{Reading, State};
+use crate::status::{Elapsed, Told};
+use crate::table::{PowerSync, row};
+
+/// The times that are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holds {
+    /// How long an error word must have stood.
+    pub error: Duration,
+    /// How long what may be followed at once by something better is held back.
+    pub settle: Duration,
+    /// How long a machine may take to change its power.
+    pub transition: Duration,
+}
+
+/// Since when something has been so; another something starts anew.
+#[derive(Clone, Debug, Default)]
+struct Since<T>(Option<(T, Instant)>);
+
+impl<T: PartialEq> Since<T> {
+    fn note(&mut self, what: Option<T>, now: Instant) -> Option<Instant> {
+        match what {
+            None => self.0 = None,
+            Some(what) if self.0.as_ref().is_none_or(|(w, _)| *w != what) => {
+                self.0 = Some((what, now));
+            }
+            Some(_) => {}
+        }
+        self.0.as_ref().map(|(_, since)| *since)
+    }
+}
+
+/// What is remembered of one machine.
+#[derive(Clone, Debug, Default)]
+pub struct Clocks {
+    /// The machine's UID: a successor of the same name starts anew.
+    uid: Option<String>,
+    word: Since<String>,
+    moving: Since<String>,
+    behind: Since<(Option<i64>, Option<String>)>,
+    unsaid: Since<()>,
+}
+
+/// What to do with what should stand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It stands already, or its time has not come; look again after this long, if at all.
+    Wait(Option<Duration>),
+    /// Write it.
+    Write(Box<KiteVirtualMachineStatus>),
+}
+
+impl Clocks {
+    /// Begins anew for a successor of the same name.
+    pub fn meet(&mut self, machine: &KiteVirtualMachine) {
+        if self.uid != machine.metadata.uid {
+            *self = Self {
+                uid: machine.metadata.uid.clone(),
+                ..Self::default()
+            };
+        }
+    }
+
+    /// Notes what is, and tells what has stood long enough and when the next of it will have.
+    pub fn note(
+        &mut self,
+        machine: &KiteVirtualMachine,
+        reading: &Reading,
+        holds: &Holds,
+        now: Instant,
+    ) -> (Elapsed, Option<Duration>) {
+        let word = match &reading.state {
+            State::Error(word) => Some(word.clone()),
+            _ => None,
+        };
+        let moving = row(reading).power_sync == Some(PowerSync::Moving);
+        let moving = moving.then(|| format!("{:?}", reading.wanted));
+        let behind = Some((machine.metadata.generation, reading.vm_uid.clone()));
+        let mut next: Option<Duration> = None;
+        let mut passed = |since: Option<Instant>, limit: Duration| {
+            let left = since.map(|s| limit.saturating_sub(now.duration_since(s)));
+            next = next.into_iter().chain(left.filter(|l| !l.is_zero())).min();
+            left.is_some_and(|l| l.is_zero())
+        };
+        let elapsed = Elapsed {
+            error: passed(self.word.note(word, now), holds.error),
+            transition: passed(self.moving.note(moving, now), holds.transition),
+            behind: passed(self.behind.note(behind, now), holds.settle),
+        };
+        (elapsed, next)
+    }
+
+    /// Whether to write now.
+    pub fn decide(
+        &mut self,
+        told: Told,
+        stands: &KiteVirtualMachineStatus,
+        next: Option<Duration>,
+        holds: &Holds,
+        now: Instant,
+    ) -> Decision {
+        if told.status == *stands {
+            self.unsaid.note(None, now);
+            return Decision::Wait(next);
+        }
+        let since = self.unsaid.note(Some(()), now).unwrap_or(now);
+        let left = holds.settle.saturating_sub(now.duration_since(since));
+        if told.provisional && !left.is_zero() {
+            return Decision::Wait(Some(next.map_or(left, |n| n.min(left))));
+        }
+        self.unsaid.note(None, now);
+        Decision::Write(Box::new(told.status))
+    }
+}

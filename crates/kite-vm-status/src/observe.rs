@@ -1,0 +1,62 @@
+//! Step 1: a machine and what KubeVirt has of it, from the watches alone.
+
+use std::sync::Arc;
+
+use kite_api::KiteVirtualMachine;
+use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kite_runtime::{Cache, Key};
+use kube::core::ObjectMeta;
+
+use crate::reading::{Found, Reading, read};
+
+/// Everything that is watched.
+#[derive(Clone)]
+pub struct World {
+    /// The machines.
+    pub machines: Cache<KiteVirtualMachine>,
+    /// KubeVirt's machines of these.
+    pub vms: Cache<VirtualMachine>,
+    /// Their guests.
+    pub instances: Cache<VirtualMachineInstance>,
+}
+
+impl World {
+    /// Reads what there is of a machine. Its children have its name.
+    pub fn reading(&self, key: &Key, machine: &KiteVirtualMachine) -> Reading {
+        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        let vm = self.vm(key, uid);
+        let instance = match &vm {
+            Found::Ours(vm) => {
+                let uid = vm.metadata.uid.as_deref().unwrap_or_default();
+                self.instances
+                    .get(key)
+                    .filter(|i| is_owned_by(&i.metadata, uid))
+            }
+            Found::KindMissing | Found::Absent | Found::Unreadable(_) => None,
+        };
+        read(machine, &vm, instance.as_deref())
+    }
+
+    fn vm(&self, key: &Key, uid: &str) -> Found<Arc<VirtualMachine>> {
+        if !self.vms.is_served() {
+            return Found::KindMissing;
+        }
+        if let Some(vm) = self.vms.get(key) {
+            // Somebody else's of the same name is as good as none.
+            let ours = is_owned_by(&vm.metadata, uid);
+            return if ours { Found::Ours(vm) } else { Found::Absent };
+        }
+        match self.vms.malformed(key) {
+            Some(object) if is_owned_by(&object.metadata, uid) => Found::Unreadable(
+                "the VirtualMachine has a shape that this version does not know".to_owned(),
+            ),
+            Some(_) | None => Found::Absent,
+        }
+    }
+}
+
+/// Whether an object's controller is the one with this UID (rule C-7).
+fn is_owned_by(meta: &ObjectMeta, uid: &str) -> bool {
+    let mut owners = meta.owner_references.iter().flatten();
+    owners.any(|o| o.controller == Some(true) && o.uid == uid)
+}

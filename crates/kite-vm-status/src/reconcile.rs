@@ -1,0 +1,135 @@
+//! The pass: look, say what should stand, write it when its time has come.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kite_api::condition::{self, READY};
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus, Phase};
+use kite_runtime::apply::{Place, WriteError, Writer};
+use kite_runtime::events::Events;
+use kite_runtime::{Class, Failure, Key, Next, Pass};
+use kube::Api;
+use tokio::time::Instant;
+
+use crate::clocks::{Clocks, Decision, Holds};
+use crate::observe::World;
+use crate::status::{farewell, is_leaving, standing, tell};
+
+/// Why a pass ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The status was not taken.
+    #[error(transparent)]
+    Status(#[from] WriteError),
+}
+
+impl Failure for Error {
+    fn class(&self) -> Class {
+        let Self::Status(error) = self;
+        error.class()
+    }
+}
+
+/// What every pass works with.
+pub struct StatusPass {
+    world: World,
+    writer: Writer,
+    events: Events,
+    holds: Holds,
+    /// Locked by a pass for single operations on its own machine's entry.
+    clocks: Mutex<HashMap<Key, Clocks>>,
+}
+
+impl Pass for StatusPass {
+    type Error = Error;
+
+    async fn pass(&self, key: Key) -> Result<Next, Error> {
+        let Some(machine) = self.world.machines.get(&key) else {
+            self.clocks().remove(&key);
+            return Ok(Next::Gone);
+        };
+        match self.decide(&key, &machine) {
+            Decision::Wait(None) => Ok(Next::OnChange),
+            Decision::Wait(Some(left)) => Ok(Next::Within(left)),
+            Decision::Write(status) => {
+                self.write(&key, &machine, &status).await?;
+                self.announce(&machine, &status).await;
+                // What was held back together with this has its own time to wait for.
+                match self.world.machines.get(&key).map(|m| self.decide(&key, &m)) {
+                    Some(Decision::Wait(Some(left))) => Ok(Next::Within(left)),
+                    Some(Decision::Wait(None)) | None => Ok(Next::OnChange),
+                    Some(Decision::Write(_)) => Ok(Next::Within(self.holds.settle)),
+                }
+            }
+        }
+    }
+}
+
+impl StatusPass {
+    /// A pass over this world.
+    pub fn new(world: World, writer: Writer, events: Events, holds: Holds) -> Self {
+        Self {
+            world,
+            writer,
+            events,
+            holds,
+            clocks: Mutex::default(),
+        }
+    }
+
+    fn decide(&self, key: &Key, machine: &KiteVirtualMachine) -> Decision {
+        let now = Instant::now();
+        let stands = standing(machine);
+        let mut all = self.clocks();
+        let clocks = all.entry(key.clone()).or_default();
+        clocks.meet(machine);
+        if is_leaving(machine) {
+            return clocks.decide(farewell(machine), &stands, None, &self.holds, now);
+        }
+        let reading = self.world.reading(key, machine);
+        let (elapsed, next) = clocks.note(machine, &reading, &self.holds, now);
+        let told = tell(machine, &reading, elapsed, &Time(Timestamp::now()));
+        clocks.decide(told, &stands, next, &self.holds, now)
+    }
+
+    /// The write is bound to what it was decided on, since it speaks of a generation and carries
+    /// `phase`. The first with the VirtualMachine's UID takes `phase` over from kite-vm (rule C-10).
+    async fn write(
+        &self,
+        key: &Key,
+        machine: &KiteVirtualMachine,
+        status: &KiteVirtualMachineStatus,
+    ) -> Result<(), Error> {
+        let place = Place {
+            api: Api::namespaced(self.writer.client().clone(), &key.namespace),
+            cache: &self.world.machines,
+            key: key.clone(),
+        };
+        let taking_over =
+            standing(machine).virtual_machine_uid.is_none() && status.virtual_machine_uid.is_some();
+        let version = machine.metadata.resource_version.as_deref();
+        self.writer
+            .status(&place, status, version, taking_over)
+            .await?;
+        Ok(())
+    }
+
+    /// A machine that has just failed is news; all else is seen in the status.
+    async fn announce(&self, machine: &KiteVirtualMachine, status: &KiteVirtualMachineStatus) {
+        if status.phase != Some(Phase::Failed) || standing(machine).phase == Some(Phase::Failed) {
+            return;
+        }
+        if let Some(ready) = condition::find(&status.conditions, READY) {
+            let note = ready.message.clone();
+            self.events
+                .warning(machine, &ready.reason, "Watch", note)
+                .await;
+        }
+    }
+
+    fn clocks(&self) -> MutexGuard<'_, HashMap<Key, Clocks>> {
+        self.clocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,291 @@
+//! The phase table of rule S-2, row by row.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::{guest, machine, say, vm};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kite_api::condition::{READY, find};
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kite_vm_status::reading::{Found, read};
+use kite_vm_status::status::{Elapsed, tell};
+use serde_json::json;
+
+const STOOD: Elapsed = Elapsed {
+    error: true,
+    transition: false,
+    behind: false,
+};
+
+fn told(
+    machine: &KiteVirtualMachine,
+    vm: VirtualMachine,
+    instance: Option<&VirtualMachineInstance>,
+    elapsed: Elapsed,
+) -> KiteVirtualMachineStatus {
+    let reading = read(machine, &Found::Ours(Arc::new(vm)), instance);
+    tell(machine, &reading, elapsed, &Time(Timestamp::UNIX_EPOCH)).status
+}
+
+/// `phase power ready-status ready-reason`, with `-` for nothing.
+fn line(status: &KiteVirtualMachineStatus) -> String {
+    let ready = find(&status.conditions, READY).unwrap();
+    let phase = status
+        .phase
+        .map_or_else(|| "-".to_owned(), |p| format!("{p:?}"));
+    let power = status
+        .current_power_state
+        .map_or_else(|| "-".to_owned(), |p| format!("{p:?}"));
+    format!("{phase} {power} {} {}", ready.status, ready.reason)
+}
+
+/// KubeVirt's word, what is said when On is wanted, and when Off is.
+const TABLE: [(&str, &str, &str); 19] = [
+    (
+        "Running",
+        "Running On True Running",
+        "Running On False StopPending",
+    ),
+    (
+        "Stopped",
+        "Stopped Off False StartPending",
+        "Stopped Off True Stopped",
+    ),
+    (
+        "Starting",
+        "Starting On False Starting",
+        "Starting On False Starting",
+    ),
+    (
+        "Stopping",
+        "Stopping On False Stopping",
+        "Stopping On False Stopping",
+    ),
+    (
+        "Terminating",
+        "Stopping On False Stopping",
+        "Stopping On False Stopping",
+    ),
+    (
+        "Paused",
+        "Paused On False Paused",
+        "Paused On False StopPending",
+    ),
+    (
+        "Migrating",
+        "Migrating On True Migrating",
+        "Migrating On False StopPending",
+    ),
+    (
+        "Provisioning",
+        "Provisioning Off False Provisioning",
+        "Provisioning Off True Stopped",
+    ),
+    (
+        "WaitingForVolumeBinding",
+        "Provisioning Off False Provisioning",
+        "Provisioning Off True Stopped",
+    ),
+    (
+        "WaitingForReceiver",
+        "Provisioning Off False Provisioning",
+        "Provisioning Off True Stopped",
+    ),
+    (
+        "CrashLoopBackOff",
+        "Failed Off False CrashLoopBackOff",
+        "Failed Off False CrashLoopBackOff",
+    ),
+    (
+        "ErrorUnschedulable",
+        "Failed Off False ErrorUnschedulable",
+        "Failed Off False ErrorUnschedulable",
+    ),
+    (
+        "ErrImagePull",
+        "Failed Off False ErrImagePull",
+        "Failed Off False ErrImagePull",
+    ),
+    (
+        "ImagePullBackOff",
+        "Failed Off False ImagePullBackOff",
+        "Failed Off False ImagePullBackOff",
+    ),
+    (
+        "ErrorPvcNotFound",
+        "Failed Off False ErrorPvcNotFound",
+        "Failed Off False ErrorPvcNotFound",
+    ),
+    (
+        "DataVolumeError",
+        "Failed Off False DataVolumeError",
+        "Failed Off False DataVolumeError",
+    ),
+    (
+        "Unknown",
+        "Unknown - Unknown Unknown",
+        "Unknown - Unknown Unknown",
+    ),
+    ("", "Unknown - Unknown Unknown", "Unknown - Unknown Unknown"),
+    (
+        "Levitating",
+        "Unknown - Unknown Unknown",
+        "Unknown - Unknown Unknown",
+    ),
+];
+
+// S-2
+#[test]
+fn each_of_kubevirts_words_has_its_row_for_on_and_for_off() {
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    for (word, on, off) in TABLE {
+        for (power, expected) in [("On", on), ("Off", off)] {
+            let mut machine = machine(power);
+            say(&mut machine, "DiskReady", "True", "Succeeded");
+            let status = told(&machine, vm(word, &ready), None, STOOD);
+            assert_eq!(line(&status), expected, "{word:?} when {power} is wanted");
+            assert_eq!(status.observed_generation, Some(1));
+        }
+    }
+}
+
+// S-2
+#[test]
+fn a_running_machine_is_ready_only_when_kubevirt_says_so() {
+    let status = told(
+        &machine("On"),
+        vm("Running", &json!({})),
+        Some(&guest()),
+        STOOD,
+    );
+    assert_eq!(line(&status), "Running On False GuestNotRunning");
+}
+
+// S-2
+#[test]
+fn the_default_of_a_machine_that_kubevirt_has_not_seen_says_nothing() {
+    for power in ["On", "Off"] {
+        let mut unseen = vm("Stopped", &json!({"conditions": [], "runStrategy": null}));
+        unseen.metadata.finalizers = None;
+        let status = told(&machine(power), unseen, None, STOOD);
+        assert_eq!(line(&status), "Provisioning Off False WaitingForKubeVirt");
+    }
+}
+
+// S-2
+#[test]
+fn a_machine_made_off_is_ready_though_it_never_had_a_generation_observed() {
+    let fresh = json!({"runStrategy": null, "conditions": [{"type": "Ready", "status": "False", "reason": "VMINotExists"}]});
+    let status = told(&machine("Off"), vm("Stopped", &fresh), None, STOOD);
+    assert_eq!(line(&status), "Stopped Off True Stopped");
+    let status = told(&machine("On"), vm("Stopped", &fresh), None, STOOD);
+    assert_eq!(line(&status), "Provisioning Off False StartPending");
+}
+
+// S-2
+#[test]
+fn off_is_reached_when_the_instance_is_gone_and_not_when_stopped_is_first_read() {
+    let created = json!({"created": true, "conditions": [{"type": "Ready", "status": "True"}]});
+    let status = told(&machine("Off"), vm("Stopped", &created), None, STOOD);
+    assert_eq!(line(&status), "Stopping On False Stopping");
+}
+
+// S-2
+#[test]
+fn while_the_disk_is_not_ready_the_phase_is_provisioning_whatever_kubevirt_calls_it() {
+    for (word, _, _) in TABLE {
+        for power in ["On", "Off"] {
+            let mut machine = machine(power);
+            say(&mut machine, "DiskReady", "False", "CloneInProgress");
+            let status = told(&machine, vm(word, &json!({})), None, STOOD);
+            assert_eq!(
+                line(&status),
+                "Provisioning Off False Provisioning",
+                "{word}"
+            );
+        }
+    }
+}
+
+// S-2
+#[test]
+fn a_disk_error_is_a_failure_in_the_words_of_the_disk() {
+    for reason in ["CloneFailed", "QuotaExceeded", "Stuck", "DiskLost"] {
+        let mut machine = machine("On");
+        say(&mut machine, "DiskReady", "False", reason);
+        let status = told(&machine, vm("Provisioning", &json!({})), None, STOOD);
+        assert_eq!(line(&status), format!("Failed Off False {reason}"));
+    }
+}
+
+// S-3, S-4
+#[test]
+fn a_guest_that_runs_proves_its_disk_whatever_an_absent_controller_left_behind() {
+    let mut machine = machine("On");
+    say(&mut machine, "DiskReady", "False", "CloneInProgress");
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let status = told(&machine, vm("Running", &ready), Some(&guest()), STOOD);
+    assert_eq!(line(&status), "Running On True Running");
+    assert_eq!(status.node_name.as_deref(), Some("n1"));
+    assert_eq!(status.ip_addresses, ["10.0.0.10", "10.0.0.9"]);
+}
+
+// S-3
+#[test]
+fn power_comes_from_the_guest_that_runs_even_when_kubevirt_calls_it_an_error() {
+    let status = told(
+        &machine("On"),
+        vm("ErrorUnschedulable", &json!({})),
+        Some(&guest()),
+        STOOD,
+    );
+    assert_eq!(line(&status), "Failed On False ErrorUnschedulable");
+}
+
+// C-9
+#[test]
+fn a_refused_specification_moves_the_generation_and_leaves_the_phase_to_kite_vm() {
+    let mut machine = machine("On");
+    say(&mut machine, "ResourcesApplied", "False", "NotAccepted");
+    say(&mut machine, "Accepted", "False", "ImageNotFound");
+    let none: Found<Arc<VirtualMachine>> = Found::Absent;
+    let told = tell(
+        &machine,
+        &read(&machine, &none, None),
+        Elapsed::default(),
+        &Time(Timestamp::UNIX_EPOCH),
+    );
+    assert_eq!(line(&told.status), "- - False ImageNotFound");
+    assert_eq!(told.status.observed_generation, Some(1));
+}
+
+// C-14
+#[test]
+fn a_kind_that_is_not_served_is_not_read_as_a_machine_that_is_gone() {
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
+    let mut machine = machine("On");
+    let running = told(&machine, vm("Running", &ready), Some(&guest()), STOOD);
+    machine.status = Some(KiteVirtualMachineStatus {
+        conditions: [
+            running.conditions.clone(),
+            machine.status.unwrap().conditions,
+        ]
+        .concat(),
+        ..running.clone()
+    });
+    let missing: Found<Arc<VirtualMachine>> = Found::KindMissing;
+    let told = tell(
+        &machine,
+        &read(&machine, &missing, None),
+        Elapsed::default(),
+        &Time(Timestamp::UNIX_EPOCH),
+    );
+    assert_eq!(line(&told.status), "Unknown On Unknown DependencyMissing");
+    assert_eq!(told.status.virtual_machine_uid, running.virtual_machine_uid);
+    assert_eq!(told.status.node_name, running.node_name);
+}
