@@ -48,14 +48,12 @@ fn flags(mut arguments: impl Iterator<Item = String>) -> Result<Flags> {
     let mut kubeconfig = None;
     let mut options = Options::default();
     while let Some(flag) = arguments.next() {
-        let (flag, value) = match flag.split_once('=') {
-            Some((flag, value)) => (flag.to_owned(), value.to_owned()),
-            None => {
-                let value = arguments
-                    .next()
-                    .with_context(|| format!("{flag} needs a value"))?;
-                (flag, value)
-            }
+        let (flag, value) = if let Some((flag, value)) = flag.split_once('=') {
+            (flag.to_owned(), value.to_owned())
+        } else {
+            let value = arguments.next();
+            let value = value.with_context(|| format!("{flag} needs a value"))?;
+            (flag, value)
         };
         let wrong = || format!("{flag} cannot be {value}");
         match flag.as_str() {

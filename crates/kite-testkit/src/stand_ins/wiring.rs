@@ -85,7 +85,7 @@ async fn follow(world: &World, kind: Res, listed: mpsc::Sender<()>) {
             Ok(Event::Init) => seen.clear(),
             Ok(Event::InitApply(object)) => {
                 seen.insert(Key::of(&object));
-                changed(world, kind, object);
+                changed(world, kind, &object);
             }
             Ok(Event::InitDone) => {
                 for object in world.store(kind).keep_only(&seen) {
@@ -93,7 +93,7 @@ async fn follow(world: &World, kind: Res, listed: mpsc::Sender<()>) {
                 }
                 tell(&mut listed).await;
             }
-            Ok(Event::Apply(object)) => changed(world, kind, object),
+            Ok(Event::Apply(object)) => changed(world, kind, &object),
             Ok(Event::Delete(object)) => {
                 world.store(kind).remove(&object);
                 gone(world, kind, &object);
@@ -122,9 +122,9 @@ fn kind_is_absent(error: &watcher::Error) -> bool {
     }
 }
 
-fn changed(world: &World, kind: Res, object: DynamicObject) {
+fn changed(world: &World, kind: Res, object: &DynamicObject) {
     world.store(kind).put(object.clone());
-    wake(world, kind, &object, object.annotations());
+    wake(world, kind, object, object.annotations());
 }
 
 fn gone(world: &World, kind: Res, object: &DynamicObject) {

@@ -21,20 +21,23 @@ use super::names::Res;
 /// When a pass wants to see its object again.
 pub(super) type Pass = Result<Option<Duration>, kube::Error>;
 
+/// One object.
+type Place = (Res, Key);
+
 /// Which objects are looked at because of another one.
 #[derive(Default)]
 pub(super) struct Links {
-    known: Mutex<HashMap<(Res, Key), HashSet<(Res, Key)>>>,
+    known: Mutex<HashMap<Place, HashSet<Place>>>,
 }
 
 impl Links {
     /// Notes that `on` concerns `who`. Never taken back: a look too many costs nothing.
-    pub(super) fn add(&self, on: (Res, Key), who: (Res, Key)) {
+    pub(super) fn add(&self, on: Place, who: Place) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.entry(on).or_default().insert(who);
     }
 
-    pub(super) fn of(&self, on: &(Res, Key)) -> Vec<(Res, Key)> {
+    pub(super) fn of(&self, on: &Place) -> Vec<Place> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.get(on).into_iter().flatten().cloned().collect()
     }

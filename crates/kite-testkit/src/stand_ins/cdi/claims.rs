@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::api::DynamicObject;
 use serde_json::json;
 
-use super::claim::volume;
+use super::claim::{temporary_name, volume};
 use crate::stand_ins::behaviour::Fault;
 use crate::stand_ins::cache::Key;
 use crate::stand_ins::names::{
@@ -79,6 +79,11 @@ async fn release(world: &World, claim: &DynamicObject) -> Pass {
 async fn provision(world: &World, key: &Key, claim: &DynamicObject) -> Pass {
     let asked = claim.annotations().get(CLAIM_PROVISIONER);
     let populated = text(&claim.data, "/spec/dataSourceRef/kind") == "VolumeCloneSource";
+    if populated {
+        // What was asked of this one concerns the one that fills it.
+        let filling = Key::new(key.namespace.clone(), temporary_name(claim));
+        world.agenda.wake(Res::Claim, filling);
+    }
     let machine = claim.annotations().get(FILLS).unwrap_or(&key.name);
     let machine = Key::new(key.namespace.clone(), machine);
     if asked.map(String::as_str) != Some(PROVISIONER)

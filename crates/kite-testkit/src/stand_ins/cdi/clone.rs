@@ -26,11 +26,11 @@ const RETRY: f64 = 5.0;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Source {
     /// The DataSource does not exist.
-    NoDataSource,
+    DataSourceAbsent,
     /// The source claim of this name does not exist.
-    NoClaim(String),
+    ClaimAbsent(String),
     /// It is there.
-    There,
+    Found,
 }
 
 /// A claim as far as the clone needs it.
@@ -42,6 +42,7 @@ pub(super) struct Claim {
 }
 
 /// What is asked to go wrong.
+#[allow(clippy::struct_excessive_bools)] // Each is asked for by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Wishes {
     pub(super) stuck: bool,
@@ -139,10 +140,10 @@ fn succeeded(facts: &Facts<'_>) -> Next {
 fn pending(facts: &Facts<'_>) -> Next {
     if facts.claim.is_none() {
         return match (&facts.source, facts.refused) {
-            (Source::NoDataSource, _) => (0.0, Step::Rest),
-            (Source::NoClaim(name), _) => (0.0, without_source(facts, name)),
-            (Source::There, None) => (facts.first_look, Step::MakeClaim),
-            (Source::There, Some(message)) => match over_quota(facts, message) {
+            (Source::DataSourceAbsent, _) => (0.0, Step::Rest),
+            (Source::ClaimAbsent(name), _) => (0.0, without_source(facts, name)),
+            (Source::Found, None) => (facts.first_look, Step::MakeClaim),
+            (Source::Found, Some(message)) => match over_quota(facts, message) {
                 Step::Rest => (RETRY, Step::MakeClaim),
                 step => (0.0, step),
             },
@@ -152,10 +153,10 @@ fn pending(facts: &Facts<'_>) -> Next {
     if seen != Step::Rest {
         return (0.0, seen);
     }
-    let phase = if facts.wishes.no_consumer {
-        "PendingPopulation"
-    } else {
-        "CloneScheduled"
+    let phase = match (facts.wishes.no_consumer, facts.populator) {
+        (true, true) => "PendingPopulation",
+        (true, false) => "WaitForFirstConsumer",
+        (false, _) => "CloneScheduled",
     };
     (SCHEDULED, write(facts, phase, "N/A", Worker::Absent))
 }

@@ -228,19 +228,19 @@ fn find_source(
             .links
             .add((Res::DataSource, source.clone()), who.clone());
         let Some(source) = world.get(Res::DataSource, &source) else {
-            return (Source::NoDataSource, None);
+            return (Source::DataSourceAbsent, None);
         };
         pvc = source.data.pointer("/spec/source/pvc").cloned();
     }
     let Some(pvc) = pvc else {
-        return (Source::There, None);
+        return (Source::Found, None);
     };
     let name = text(&pvc, "/name");
     let source = Key::new(text(&pvc, "/namespace"), name);
     world.links.add((Res::Claim, source.clone()), who);
     match world.get(Res::Claim, &source) {
-        Some(found) => (Source::There, Some(found)),
-        None => (Source::NoClaim(name.to_owned()), None),
+        Some(found) => (Source::Found, Some(found)),
+        None => (Source::ClaimAbsent(name.to_owned()), None),
     }
 }
 

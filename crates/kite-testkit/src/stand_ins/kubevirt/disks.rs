@@ -34,12 +34,19 @@ impl Disk {
     /// Whether the DataVolume is still being filled.
     pub(super) fn filling(&self) -> bool {
         let phase = self.data_volume.as_deref();
-        phase.is_some_and(|phase| phase != "Succeeded" && !waits_for_consumer(phase))
+        phase.is_some_and(|phase| !matches!(phase, "Succeeded" | "PendingPopulation" | WAITS))
     }
 
-    /// Whether it waits for a machine to be started on it.
+    /// Whether virt-controller has to make a consumer of its own first. A claim
+    /// that waits for its population gets the launcher itself.
     pub(super) fn wants_consumer(&self) -> bool {
-        self.data_volume.as_deref().is_some_and(waits_for_consumer)
+        self.data_volume.as_deref() == Some(WAITS)
+    }
+
+    /// Whether there is nothing more to come from the DataVolume.
+    pub(super) fn filled(&self) -> bool {
+        let phase = self.data_volume.as_deref();
+        phase.is_none_or(|phase| phase == "Succeeded")
     }
 
     /// Whether the DataVolume failed.
@@ -48,9 +55,8 @@ impl Disk {
     }
 }
 
-fn waits_for_consumer(phase: &str) -> bool {
-    matches!(phase, "WaitForFirstConsumer" | "PendingPopulation")
-}
+/// The phase in which storage waits for a first consumer.
+const WAITS: &str = "WaitForFirstConsumer";
 
 /// Names of the claims that a machine's or instance's volumes stand on; the
 /// list of volumes is at `pointer`.

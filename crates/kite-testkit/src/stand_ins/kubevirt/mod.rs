@@ -10,5 +10,6 @@ mod power;
 pub(super) mod vm;
 mod vm_status;
 pub(super) mod vmi;
+mod waiting;
 
 pub(super) use launcher::{node, pod_vmi};

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::disks::Disk;
 use super::power::is_final;
+use super::waiting;
 use crate::stand_ins::value::{
     condition, drop_condition, list, new_condition, now, put_condition, text,
 };
@@ -22,8 +23,6 @@ const GUEST_STOPS: f64 = 5.0;
 const GUEST_IS_SEEN_OFF: f64 = 0.05;
 /// Until a migration has moved the guest.
 const MIGRATION: f64 = 5.0;
-/// Until a Pod that was refused is tried again.
-const RETRY: f64 = 5.0;
 /// What a launcher needs beside the guest, as recorded.
 pub(in crate::stand_ins) const OVERHEAD: &str = "296Mi";
 
@@ -37,6 +36,7 @@ pub(super) struct Launcher {
 }
 
 /// What is asked of the guest from outside its spec.
+#[allow(clippy::struct_excessive_bools)] // Each is asked for by itself.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Requests {
     pub(super) paused: bool,
@@ -96,7 +96,7 @@ pub(super) fn next(facts: &Facts<'_>) -> Next {
         return stopping(facts, phase);
     }
     match phase {
-        "" | "Pending" => waiting(facts),
+        "" | "Pending" => waiting::next(facts),
         "Scheduling" => scheduling(facts),
         "Scheduled" => (
             GUEST_STARTS,
@@ -107,7 +107,7 @@ pub(super) fn next(facts: &Facts<'_>) -> Next {
     }
 }
 
-fn write(facts: &Facts<'_>, change: impl FnOnce(&mut Value)) -> Step {
+pub(super) fn write(facts: &Facts<'_>, change: impl FnOnce(&mut Value)) -> Step {
     let mut status = facts.status.clone();
     change(&mut status);
     if &status == facts.status {
@@ -118,7 +118,7 @@ fn write(facts: &Facts<'_>, change: impl FnOnce(&mut Value)) -> Step {
 }
 
 /// Sets the phase and notes when it was reached.
-fn enter(status: &mut Value, phase: &str) {
+pub(super) fn enter(status: &mut Value, phase: &str) {
     status["phase"] = json!(phase);
     let mut times = list(status, "/phaseTransitionTimestamps").to_vec();
     times.retain(|entry| text(entry, "/phase") != phase);
@@ -126,13 +126,13 @@ fn enter(status: &mut Value, phase: &str) {
     status["phaseTransitionTimestamps"] = json!(times);
 }
 
-fn with_conditions(status: &mut Value, change: impl FnOnce(&mut Vec<Value>)) {
+pub(super) fn with_conditions(status: &mut Value, change: impl FnOnce(&mut Vec<Value>)) {
     let mut conditions = list(status, "/conditions").to_vec();
     change(&mut conditions);
     status["conditions"] = json!(conditions);
 }
 
-fn not_ready(conditions: &mut Vec<Value>, reason: &str) {
+pub(super) fn not_ready(conditions: &mut Vec<Value>, reason: &str) {
     let message = match reason {
         "GuestNotRunning" => "Guest VM is not reported as running",
         "PodTerminating" => "virt-launcher pod is terminating",
@@ -142,13 +142,10 @@ fn not_ready(conditions: &mut Vec<Value>, reason: &str) {
 }
 
 /// DataVolumesReady as virt-controller keeps it while a disk stands on one.
-fn disks_ready(conditions: &mut Vec<Value>, disks: &[Disk]) {
+pub(super) fn disks_ready(conditions: &mut Vec<Value>, disks: &[Disk]) {
     if disks.iter().all(|disk| disk.data_volume.is_none()) {
         drop_condition(conditions, "DataVolumesReady");
-    } else if disks
-        .iter()
-        .all(|disk| disk.ready() && !disk.wants_consumer())
-    {
+    } else if disks.iter().all(|disk| disk.there && disk.filled()) {
         let message = "All of the VMI's DVs are bound and ready";
         put_condition(
             conditions,
@@ -161,105 +158,6 @@ fn disks_ready(conditions: &mut Vec<Value>, disks: &[Disk]) {
             new_condition("DataVolumesReady", "Unknown", "NotAllDVsReady", message),
         );
     }
-}
-
-/// No launcher yet.
-fn waiting(facts: &Facts<'_>) -> Next {
-    if facts.launcher.is_some() {
-        return (0.0, write(facts, |status| launched(status, facts.disks)));
-    }
-    if facts.disks.iter().any(Disk::failed) {
-        return (0.0, write(facts, |status| enter(status, "Failed")));
-    }
-    if let Some(missing) = facts.disks.iter().find(|disk| !disk.there) {
-        let claim = format!("{}/{}", facts.namespace, missing.claim);
-        let message = format!("PVC {claim} does not exist, waiting for it to appear");
-        return (
-            0.0,
-            write(facts, |status| claim_missing(status, facts.disks, &message)),
-        );
-    }
-    if facts.disks.iter().any(Disk::wants_consumer) {
-        return (0.0, write(facts, |status| consumer(status, facts.disks)));
-    }
-    if facts.disks.iter().any(|disk| !disk.ready()) {
-        return (0.0, write(facts, |status| pending(status, facts.disks)));
-    }
-    match facts.refused {
-        None => (0.0, Step::Launch),
-        Some(message) => {
-            let step = write(facts, |status| refused(status, facts.disks, message));
-            if step == Step::Rest {
-                (RETRY, Step::Launch)
-            } else {
-                (0.0, step)
-            }
-        }
-    }
-}
-
-fn claim_missing(status: &mut Value, disks: &[Disk], message: &str) {
-    enter_once(status, "Pending");
-    with_conditions(status, |conditions| {
-        not_ready(conditions, "PodNotExists");
-        disks_ready(conditions, disks);
-        put_condition(
-            conditions,
-            new_condition("PodScheduled", "False", "Unschedulable", message),
-        );
-        put_condition(
-            conditions,
-            new_condition("Synchronized", "False", "FailedPvcNotFound", message),
-        );
-    });
-}
-
-/// A `PodScheduled` from a time without claim stays: recorded, and the reason
-/// why a machine made too early reads ErrorUnschedulable for a whole clone.
-fn pending(status: &mut Value, disks: &[Disk]) {
-    enter_once(status, "Pending");
-    with_conditions(status, |conditions| {
-        not_ready(conditions, "PodNotExists");
-        disks_ready(conditions, disks);
-        drop_condition(conditions, "Synchronized");
-    });
-}
-
-fn consumer(status: &mut Value, disks: &[Disk]) {
-    pending(status, disks);
-    with_conditions(status, |conditions| {
-        drop_condition(conditions, "PodScheduled");
-        put_condition(conditions, new_condition("Provisioning", "True", "", ""));
-    });
-}
-
-fn refused(status: &mut Value, disks: &[Disk], message: &str) {
-    pending(status, disks);
-    let message = format!("failed to create virtual machine pod: {message}");
-    with_conditions(status, |conditions| {
-        drop_condition(conditions, "PodScheduled");
-        put_condition(
-            conditions,
-            new_condition("Synchronized", "False", "FailedCreate", &message),
-        );
-    });
-}
-
-fn enter_once(status: &mut Value, phase: &str) {
-    if text(status, "/phase") != phase {
-        enter(status, phase);
-    }
-}
-
-fn launched(status: &mut Value, disks: &[Disk]) {
-    enter(status, "Scheduling");
-    status["memory"] = json!({"memoryOverhead": OVERHEAD});
-    with_conditions(status, |conditions| {
-        not_ready(conditions, "GuestNotRunning");
-        disks_ready(conditions, disks);
-        drop_condition(conditions, "Synchronized");
-        drop_condition(conditions, "Provisioning");
-    });
 }
 
 /// The launcher is there; it runs once the claims are bound.
@@ -380,9 +278,9 @@ fn moved(status: &mut Value, node: &str) {
 
 fn lost(facts: &Facts<'_>) -> Next {
     let gone = |status: &mut Value| {
-        enter_once(status, "Unknown");
+        waiting::enter_once(status, "Unknown");
         with_conditions(status, |conditions| {
-            not_ready(conditions, "GuestNotRunning")
+            not_ready(conditions, "GuestNotRunning");
         });
     };
     (0.0, write(facts, gone))

@@ -1,0 +1,353 @@
+//! Admission, quota, endpoints and failures on request.
+
+use std::collections::BTreeMap;
+
+use kite_testkit::stand_ins::Fault;
+use kube::ResourceExt;
+use kube::api::{DynamicObject, ListParams, PatchParams};
+use serde_json::{Value, json};
+
+use crate::harness::{IMAGES, Stage, conditions, plane, text};
+
+fn printable(machine: &DynamicObject) -> &str {
+    text(machine, "/status/printableStatus")
+}
+
+fn on_claim() -> Value {
+    json!({"name": "root", "persistentVolumeClaim": {"claimName": "d"}})
+}
+
+async fn running(stage: &Stage) {
+    stage.claim("d").await;
+    stage
+        .make("VirtualMachine", Stage::machine("m", "Always", &on_claim()))
+        .await;
+    stage
+        .wait("VirtualMachine", "m", |vm| {
+            conditions(vm)
+                .get("Ready")
+                .is_some_and(|ready| ready == "True:")
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_running_machine_has_a_node_addresses_a_launcher_and_endpoints() {
+    let stage = Stage::new("endpoints").await;
+    stage.make("Service", json!({
+        "metadata": {"name": "m"},
+        "spec": {"selector": {"kite.dev/vm-uid": "abc"}, "ports": [{"name": "ssh", "port": 22, "protocol": "TCP"}]},
+    }))
+    .await;
+    running(&stage).await;
+    let vmi = stage.api("VirtualMachineInstance").get("m").await.unwrap();
+    let address = text(&vmi, "/status/interfaces/0/ipAddress").to_owned();
+    assert_eq!(text(&vmi, "/status/nodeName"), "stand-in-node-0");
+    assert!(address.starts_with("10."), "{address}");
+    let pods = stage.api("Pod").list(&ListParams::default()).await.unwrap();
+    let requests = &pods.items[0].data["spec"]["containers"][0]["resources"]["requests"];
+    assert_eq!(requests["cpu"], "200m");
+    let slices = stage.api("EndpointSlice");
+    crate::harness::until(|| async {
+        let found = slices.list(&ListParams::default()).await.unwrap();
+        let ready = found.items.iter().any(|slice| {
+            let endpoint = &slice.data["endpoints"][0];
+            endpoint["addresses"][0] == json!(address) && endpoint["conditions"]["ready"] == true
+        });
+        ready.then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_quota_on_memory_keeps_the_launcher_out_and_heals() {
+    let stage = Stage::new("launcher-quota").await;
+    let hard = json!({"requests.memory": "1Gi"});
+    stage
+        .make(
+            "ResourceQuota",
+            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
+        )
+        .await;
+    stage
+        .wait("ResourceQuota", "q", |quota| {
+            quota.data.pointer("/status/hard").is_some()
+        })
+        .await;
+    stage.claim("d").await;
+    stage
+        .make("VirtualMachine", Stage::machine("m", "Always", &on_claim()))
+        .await;
+    let refused = |vm: &DynamicObject| {
+        conditions(vm)
+            .get("Synchronized")
+            .is_some_and(|said| said == "False:FailedCreate")
+    };
+    let machine = stage.wait("VirtualMachine", "m", refused).await;
+    assert!(
+        machine.data["status"]
+            .to_string()
+            .contains("exceeded quota: q"),
+        "{:?}",
+        machine.data["status"]
+    );
+    assert_eq!(printable(&machine), "Starting");
+    stage
+        .merge(
+            "ResourceQuota",
+            "q",
+            json!({"spec": {"hard": {"requests.memory": "2Gi"}}}),
+        )
+        .await;
+    stage
+        .wait("VirtualMachine", "m", |vm| printable(vm) == "Running")
+        .await;
+}
+
+#[tokio::test]
+async fn the_webhooks_fill_in_and_refuse_with_the_real_words() {
+    let stage = Stage::new("admission").await;
+    let made = stage
+        .make("VirtualMachine", Stage::machine("m", "Halted", &on_claim()))
+        .await;
+    assert_eq!(text(&made, "/spec/template/spec/architecture"), "amd64");
+    assert!(!text(&made, "/spec/template/spec/domain/firmware/uuid").is_empty());
+    let mut both = Stage::machine("both", "Always", &on_claim());
+    both["spec"]["running"] = json!(true);
+    let refused = stage
+        .try_make("VirtualMachine", both)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("virtualmachine-validator.kubevirt.io"),
+        "{refused}"
+    );
+    assert!(refused.contains("mutually exclusive"), "{refused}");
+
+    stage.make("DataVolume", Stage::disk("m", "golden")).await;
+    let edit = json!({"spec": {"storage": {"resources": {"requests": {"storage": "4Gi"}}}}});
+    let api = stage.api("DataVolume");
+    let patch = kube::api::Patch::Merge(&edit);
+    let refused = api
+        .patch("m", &PatchParams::default(), &patch)
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("Cannot update DataVolume Spec"),
+        "{refused}"
+    );
+    stage.claim("planted").await;
+    let refused = stage
+        .try_make("DataVolume", Stage::disk("planted", "golden"))
+        .await
+        .unwrap_err();
+    assert!(refused.to_string().contains("already exists"), "{refused}");
+    stage.behaviour.set(
+        "admission",
+        "unwanted",
+        Fault::Refuse("not today".to_owned()),
+    );
+    let refused = stage
+        .try_make(
+            "VirtualMachine",
+            Stage::machine("unwanted", "Always", &on_claim()),
+        )
+        .await;
+    assert!(refused.unwrap_err().to_string().contains("not today"));
+}
+
+#[tokio::test]
+async fn cloning_needs_a_right_in_the_namespace_of_the_source() {
+    let stage = Stage::new("rights").await;
+    let (plane, _) = plane().await;
+    let identity = plane.identity("rights", "cloner").await.unwrap();
+    let role = [
+        "-n",
+        "rights",
+        "create",
+        "role",
+        "disks",
+        "--verb=create",
+        "--resource=datavolumes.cdi.kubevirt.io",
+    ];
+    let bind = [
+        "-n",
+        "rights",
+        "create",
+        "rolebinding",
+        "disks",
+        "--role=disks",
+        "--serviceaccount=rights:cloner",
+    ];
+    for line in [&role[..], &bind[..]] {
+        plane.kubectl(line).await.unwrap().ok().unwrap();
+    }
+    let limited = Stage {
+        client: identity.client().await.unwrap(),
+        ..stage
+    };
+    let refused = limited
+        .try_make("DataVolume", Stage::disk("m", "golden"))
+        .await
+        .unwrap_err()
+        .to_string();
+    let words = "Authorization failed, message is: User system:serviceaccount:rights:cloner has insufficient permissions in clone source namespace kite-images";
+    assert!(refused.contains(words), "{refused}");
+    let role = [
+        "-n",
+        IMAGES,
+        "create",
+        "role",
+        "clone",
+        "--verb=create",
+        "--resource=datavolumes.cdi.kubevirt.io/source",
+    ];
+    let bind = [
+        "-n",
+        IMAGES,
+        "create",
+        "rolebinding",
+        "clone",
+        "--role=clone",
+        "--serviceaccount=rights:cloner",
+    ];
+    for line in [&role[..], &bind[..]] {
+        plane.kubectl(line).await.unwrap().ok().unwrap();
+    }
+    let disk = limited.make("DataVolume", Stage::disk("m", "golden")).await;
+    assert!(
+        disk.annotations()
+            .contains_key("cdi.kubevirt.io/storage.clone.token")
+    );
+}
+
+#[tokio::test]
+async fn an_annotation_on_the_namespace_asks_for_a_failure_from_outside() {
+    let stage = Stage::new("asked").await;
+    running(&stage).await;
+    let note = |value: &str| {
+        let notes = BTreeMap::from([("stand-in.kite.dev/m".to_owned(), value.to_owned())]);
+        json!({"metadata": {"annotations": notes}})
+    };
+    stage.merge("Namespace", "asked", note("paused")).await;
+    stage
+        .wait("VirtualMachine", "m", |vm| printable(vm) == "Paused")
+        .await;
+    stage
+        .merge("Namespace", "asked", note("printable-status=Nonsense"))
+        .await;
+    stage
+        .wait("VirtualMachine", "m", |vm| printable(vm) == "Nonsense")
+        .await;
+    stage
+        .merge("Namespace", "asked", note("agent-connected,virtctl-stop"))
+        .await;
+    let machine = stage
+        .wait("VirtualMachine", "m", |vm| printable(vm) == "Stopped")
+        .await;
+    assert_eq!(text(&machine, "/spec/runStrategy"), "Halted");
+}
+
+#[tokio::test]
+async fn a_migration_moves_the_guest_to_the_other_node() {
+    let stage = Stage::new("migrates").await;
+    running(&stage).await;
+    let machines = stage.record("VirtualMachine");
+    stage.behaviour.set("migrates", "m", Fault::Migrate);
+    stage
+        .wait("VirtualMachineInstance", "m", |vmi| {
+            text(vmi, "/status/nodeName") == "stand-in-node-1"
+        })
+        .await;
+    machines.wait("m", |vm| printable(vm) == "Running").await;
+    let words = machines.since(0, "m", |vm| Some(printable(vm).to_owned()));
+    assert!(words.contains(&"Migrating".to_owned()), "{words:?}");
+}
+
+#[tokio::test]
+async fn a_lost_node_holds_a_machine_until_it_is_back() {
+    let stage = Stage::new("lost").await;
+    running(&stage).await;
+    stage.behaviour.set("lost", "m", Fault::NodeLost);
+    stage
+        .wait("VirtualMachine", "m", |vm| printable(vm) == "Unknown")
+        .await;
+    stage.delete("VirtualMachine", "m").await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    stage
+        .wait("VirtualMachine", "m", |vm| printable(vm) == "Terminating")
+        .await;
+    stage.behaviour.clear("lost", "m", &Fault::NodeLost);
+    stage.wait_gone("VirtualMachine", "m").await;
+}
+
+#[tokio::test]
+async fn a_machine_that_is_not_seen_has_nothing_but_the_default() {
+    let stage = Stage::new("unseen").await;
+    stage.behaviour.set("unseen", "m", Fault::Unseen);
+    stage
+        .make("VirtualMachine", Stage::machine("m", "Always", &on_claim()))
+        .await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    let machine = stage.api("VirtualMachine").get("m").await.unwrap();
+    assert!(machine.finalizers().is_empty());
+    assert!(conditions(&machine).is_empty());
+}
+
+#[tokio::test]
+async fn a_namespace_with_a_running_machine_goes() {
+    let stage = Stage::new("goes").await;
+    running(&stage).await;
+    stage.delete("Namespace", "goes").await;
+    stage.wait_gone("Namespace", "goes").await;
+}
+
+#[tokio::test]
+async fn a_webhook_without_an_answer_closes_the_door() {
+    let stage = Stage::new("silent").await;
+    stage.behaviour.set("silent", "m", Fault::NoAnswer);
+    let machine = Stage::machine("m", "Always", &on_claim());
+    let refused = stage
+        .try_make("VirtualMachine", machine.clone())
+        .await
+        .unwrap_err();
+    assert!(
+        refused.to_string().contains("failed calling webhook"),
+        "{refused}"
+    );
+    stage.behaviour.clear("silent", "m", &Fault::NoAnswer);
+    stage.make("VirtualMachine", machine).await;
+}
+
+#[tokio::test]
+async fn a_clone_can_hang_restart_and_fail_and_goes_on_when_it_may() {
+    let stage = Stage::new("clones").await;
+    let phase = |disk: &DynamicObject| text(disk, "/status/phase").to_owned();
+    stage.behaviour.set("clones", "m", Fault::CloneRestarts);
+    stage.make("DataVolume", Stage::disk("m", "golden")).await;
+    let restarted = |disk: &DynamicObject| disk.data["status"]["restartCount"].as_i64() >= Some(3);
+    let disk = stage.wait("DataVolume", "m", restarted).await;
+    assert_eq!(conditions(&disk)["Running"], "False:Error");
+    stage.behaviour.set("clones", "m", Fault::CloneFailed);
+    stage
+        .wait("DataVolume", "m", |disk| phase(disk) == "Failed")
+        .await;
+    stage.behaviour.set("clones", "m", Fault::CloneStuck);
+    stage.behaviour.clear("clones", "m", &Fault::CloneFailed);
+    stage.behaviour.clear("clones", "m", &Fault::CloneRestarts);
+    let disk = stage
+        .wait("DataVolume", "m", |disk| phase(disk) == "CloneInProgress")
+        .await;
+    tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+    let later = stage.api("DataVolume").get("m").await.unwrap();
+    assert_eq!(
+        later.metadata.resource_version,
+        disk.metadata.resource_version
+    );
+    stage.behaviour.clear("clones", "m", &Fault::CloneStuck);
+    stage
+        .wait("DataVolume", "m", |disk| phase(disk) == "Succeeded")
+        .await;
+}
