@@ -191,17 +191,19 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
         object
     }
 
-    /// Takes in that an object with this UID is gone for good.
+    /// Takes in that an object with this UID is gone for good, or with an empty UID that there is none.
     pub fn forget(&self, key: &Key, uid: &str) {
         let mut inner = self.write();
-        if inner
-            .objects
-            .get(key)
-            .is_some_and(|e| e.uid.as_deref() == Some(uid))
-        {
+        let known = inner.objects.get(key).map(|e| e.uid.clone());
+        if known.is_none_or(|known| known.as_deref() == Some(uid)) {
             inner.objects.remove(key);
             inner.gone.insert(key.clone(), uid.to_owned());
         }
+    }
+
+    /// Whether this process saw the object of that name go, and none come since.
+    pub fn was_deleted(&self, key: &Key) -> bool {
+        self.read().gone.contains_key(key)
     }
 
     pub(crate) fn set_availability(&self, now: Availability) -> bool {
@@ -265,6 +267,7 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
         if meta.uid.is_some() && inner.gone.get(&key) == meta.uid.as_ref() {
             return false;
         }
+        inner.gone.remove(&key);
         let entry = Entry {
             uid: meta.uid.clone(),
             version: version(meta),

@@ -1,7 +1,15 @@
-//! The `kite-vm` controller. Its parts are public so that tests and the
-//! manifest generator can use them; it is not a library for others.
+//! kite-vm makes a machine exist, or cease to: its disk, login, VirtualMachine,
+//! Service, Ingress and host name, in that order and back.
+//!
+//! It does not tell what the machine is doing; that is kite-vm-status's. Its
+//! parts are public for the tests and the manifest generator, not for others.
 
-use kite_runtime::rbac::Rule;
+pub mod apply;
+pub mod controller;
+pub mod observe;
+pub mod plan;
+pub mod reconcile;
+pub mod status;
+pub mod validate;
 
-/// What this controller may do, beyond what every controller may.
-pub const RULES: &[Rule] = &[];
+pub use controller::{KiteVm, RULES};

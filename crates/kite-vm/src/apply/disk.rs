@@ -1,0 +1,183 @@
+//! The disk: made once, grown, adopted, and never silently made again.
+
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
+use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE, VM_UID};
+use kite_kubevirt::read::DataVolume;
+use kite_render::machine::{child_name, data_volume};
+use kite_render::validate::{DnsName, ValidMachine};
+use kite_runtime::apply::{Place, WriteError};
+use kube::Api;
+use kube::api::PropagationPolicy;
+use serde_json::json;
+
+use super::{Applied, Trouble};
+use crate::observe::Observed;
+use crate::plan::{self, Disk, Growth};
+use crate::reconcile::VmPass;
+
+/// Brings the disk forward and tells how it stands.
+pub async fn ensure(
+    pass: &VmPass,
+    seen: &Observed,
+    machine: &ValidMachine,
+    class: Option<&DnsName>,
+    applied: &mut Applied,
+) -> Disk {
+    let disk = plan::disk(seen);
+    let result = bring(pass, seen, machine, class, &disk, applied).await;
+    applied.note(result);
+    disk
+}
+
+async fn bring(
+    pass: &VmPass,
+    seen: &Observed,
+    machine: &ValidMachine,
+    class: Option<&DnsName>,
+    disk: &Disk,
+    applied: &mut Applied,
+) -> Result<(), Trouble> {
+    let name = child_name(&seen.owner);
+    match disk {
+        Disk::Present { claim } => {
+            applied.disk = true;
+            applied.claim_uid = Some(claim.clone());
+            grow(pass, seen, machine).await
+        }
+        Disk::Filling => {
+            applied.disk = true;
+            applied.waits_for_claim = true;
+            Ok(())
+        }
+        Disk::Create => {
+            let wanted = data_volume(machine, &seen.platform, class);
+            pass.writer
+                .ensure(&place(pass, seen), &wanted, |m| seen.binds(m), |_| true)
+                .await?;
+            applied.disk = true;
+            applied.waits_for_claim = true;
+            Ok(())
+        }
+        Disk::Replace => {
+            if let Some(old) = seen.own_disk() {
+                pass.writer
+                    .delete(
+                        &place(pass, seen),
+                        &old.metadata,
+                        PropagationPolicy::Background,
+                    )
+                    .await?;
+            }
+            applied.waits_for_claim = true;
+            Ok(())
+        }
+        Disk::Lost(claim) => Err(Trouble::stalled(
+            "DiskLost",
+            format!(
+                "claim {name} with UID {claim} held the disk and is gone; restore it, or accept an empty disk with the annotation {CONFIRM_NEW_DISK}={claim}"
+            ),
+        )),
+        Disk::Retained {
+            claim,
+            adopt: false,
+        } => Err(Trouble::stalled(
+            "RetainedDiskExists",
+            format!(
+                "claim {name} holds the retained disk of an earlier machine; take it with the annotation {ADOPT_RETAINED_DISK}={claim}, or remove it"
+            ),
+        )),
+        Disk::Retained { claim, adopt: true } => {
+            adopt(pass, seen).await?;
+            applied.disk = true;
+            applied.claim_uid = Some(claim.clone());
+            Ok(())
+        }
+        Disk::Foreign(kind) => Err(WriteError::NameConflict {
+            kind: (*kind).to_owned(),
+            name,
+        }
+        .into()),
+        Disk::Unknown => Err(Trouble::waiting(
+            kite_api::condition::DEPENDENCY_MISSING,
+            "this cluster does not serve CDI's kinds; nothing is decided about the disk until it does",
+        )),
+    }
+}
+
+fn place<'a>(pass: &'a VmPass, seen: &Observed) -> Place<'a, DataVolume> {
+    Place {
+        api: Api::namespaced(pass.writer.client().clone(), &seen.key.namespace),
+        cache: &pass.world.disks,
+        key: seen.key.clone(),
+    }
+}
+
+fn claim_place<'a>(pass: &'a VmPass, seen: &Observed) -> Place<'a, PersistentVolumeClaim> {
+    Place {
+        api: Api::namespaced(pass.writer.client().clone(), &seen.key.namespace),
+        cache: &pass.world.claims,
+        key: seen.key.clone(),
+    }
+}
+
+/// Grows the claim where the specification's disk has grown (rule V-13).
+async fn grow(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Result<(), Trouble> {
+    let Some(claim) = seen.own_claim() else {
+        return Ok(());
+    };
+    match plan::growth(seen, machine, claim) {
+        Growth::None => Ok(()),
+        Growth::Refused(message) => Err(Trouble::stalled("DiskCannotGrow", message)),
+        Growth::To { request, size } => {
+            let body = json!({
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"name": claim.metadata.name, "annotations": {DISK_SIZE: size.to_string()}},
+                "spec": {"resources": {"requests": {"storage": request.to_string()}}},
+            });
+            let uid = claim.metadata.uid.clone().unwrap_or_default();
+            pass.writer
+                .update(&claim_place(pass, seen), &uid, &body)
+                .await?;
+            Ok(())
+        }
+    }
+}
+
+/// Binds a retained disk to this machine; its owner has named its UID (rule V-19).
+async fn adopt(pass: &VmPass, seen: &Observed) -> Result<(), Trouble> {
+    let uid = seen.owner.uid.as_str();
+    let bind = |api_version: &str, kind: &str| {
+        json!({
+            "apiVersion": api_version,
+            "kind": kind,
+            "metadata": {
+                "name": child_name(&seen.owner),
+                "annotations": {VM_UID: uid},
+                "labels": {VM_UID: uid},
+            },
+        })
+    };
+    // The claim last: once it is bound, the disk counts as ours.
+    if let Some(disk) = &seen.disk {
+        let body = bind("cdi.kubevirt.io/v1beta1", "DataVolume");
+        pass.writer
+            .update(
+                &place(pass, seen),
+                disk.metadata.uid.as_deref().unwrap_or_default(),
+                &body,
+            )
+            .await?;
+    }
+    if let Some(claim) = &seen.claim {
+        let body = bind("v1", "PersistentVolumeClaim");
+        pass.writer
+            .update(
+                &claim_place(pass, seen),
+                claim.metadata.uid.as_deref().unwrap_or_default(),
+                &body,
+            )
+            .await?;
+    }
+    Ok(())
+}

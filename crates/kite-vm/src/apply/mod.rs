@@ -1,0 +1,193 @@
+//! Step 4: write what differs.
+//!
+//! The order: login Secrets, disk, VirtualMachine, Service, host name. A missing
+//! Secret blocks a start, so they come first; a VirtualMachine that is made
+//! before its claim exists is called ErrorPvcNotFound and ErrorUnschedulable by
+//! KubeVirt for the whole clone, so it waits for the claim (rule V-17). Service
+//! and Ingress depend on neither and do not wait. One failure does not stop the
+//! others; all are reported.
+
+pub mod delete;
+pub mod disk;
+pub mod domain;
+pub mod login;
+pub mod machine;
+
+use kite_api::condition::{DEPENDENCY_MISSING, NAME_CONFLICT};
+use kite_kubevirt::write::RunStrategy;
+use kite_render::machine::run_strategy;
+use kite_render::validate::ValidMachine;
+use kite_runtime::apply::WriteError;
+use kite_runtime::{Class, Failure, Refusal};
+
+use crate::observe::Observed;
+use crate::plan::{self, Disk};
+use crate::reconcile::VmPass;
+
+/// Why a child is not as wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    /// One CamelCase word.
+    pub reason: &'static str,
+    /// What is wrong and what will help.
+    pub message: String,
+    /// Whether a person has to act.
+    pub stalled: bool,
+    /// When to try again.
+    pub class: Class,
+}
+
+impl Trouble {
+    /// Something that only a person can mend. A watch tells when it is mended.
+    pub fn stalled(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            stalled: true,
+            class: Class::Invalid,
+        }
+    }
+
+    /// Something that is not there yet and that no watch tells of.
+    pub fn waiting(reason: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            reason,
+            message: message.into(),
+            stalled: false,
+            class: Class::NotReady,
+        }
+    }
+}
+
+impl From<WriteError> for Trouble {
+    fn from(error: WriteError) -> Self {
+        let message = error.to_string();
+        let class = error.class();
+        let (reason, stalled) = match (&error, error.refusal()) {
+            (WriteError::NameConflict { .. }, _) => (NAME_CONFLICT, true),
+            (WriteError::Terminating { .. }, _) => ("WaitingForDeletion", false),
+            (_, Some(Refusal::Quota)) => ("QuotaExceeded", false),
+            (_, Some(Refusal::Webhook)) => ("Rejected", true),
+            (_, Some(Refusal::Invalid)) => ("Rejected", true),
+            (_, Some(Refusal::KindMissing)) => (DEPENDENCY_MISSING, false),
+            (_, Some(Refusal::Forbidden)) => ("Forbidden", true),
+            _ => ("ApplyFailed", false),
+        };
+        Self {
+            reason,
+            message,
+            stalled,
+            class,
+        }
+    }
+}
+
+/// What came of one pass over the children.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// UID of the disk's claim.
+    pub claim_uid: Option<String>,
+    /// The class of the disk.
+    pub storage_class: Option<String>,
+    /// The DataVolume is there.
+    pub disk: bool,
+    /// The cloud-init Secret is there.
+    pub login: bool,
+    /// A key pair was generated and is there.
+    pub generated_key: bool,
+    /// The VirtualMachine is there and as wanted.
+    pub machine: bool,
+    /// The Service is there and as wanted.
+    pub service: bool,
+    /// The host name.
+    pub domain: domain::Domain,
+    /// What is not as wanted, most telling first.
+    pub troubles: Vec<Trouble>,
+    /// The DataVolume was made and its claim is still to come.
+    pub waits_for_claim: bool,
+}
+
+impl Applied {
+    fn note<T>(&mut self, result: Result<T, Trouble>) -> Option<T> {
+        result.map_err(|trouble| self.troubles.push(trouble)).ok()
+    }
+}
+
+/// Makes sure that everything a valid machine needs is there.
+pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Applied {
+    let mut applied = Applied::default();
+    let starts = machine::starts(seen, machine);
+    let login = login::ensure(pass, seen, machine, starts).await;
+    let login = applied.note(login);
+    applied.login = login.is_some();
+    applied.generated_key = login.is_some() && machine.ssh_keys.is_empty();
+
+    let class = plan::storage_class(seen, machine);
+    let disk = if login.is_some() || seen.own_disk().is_some() {
+        disk::ensure(pass, seen, machine, class.as_ref(), &mut applied).await
+    } else {
+        plan::disk(seen)
+    };
+    applied.storage_class = plan::recorded_class(seen).or_else(|| class.map(|c| c.to_string()));
+
+    let service = machine::service(pass, seen);
+    let domain = domain::ensure(pass, seen, machine);
+    let vm = async {
+        match (&disk, &login) {
+            (Disk::Present { .. }, Some(login)) => {
+                machine::vm(pass, seen, machine, login).await.map(|()| true)
+            }
+            // A machine that exists is kept even while its disk or login is in trouble.
+            (_, Some(login)) if seen.own_vm().is_some() => {
+                machine::vm(pass, seen, machine, login).await.map(|()| true)
+            }
+            (_, None) if seen.own_vm().is_some() => {
+                power_of(
+                    pass,
+                    seen,
+                    run_strategy(machine.power, machine.on_guest_shutdown),
+                )
+                .await
+            }
+            _ => Ok(false),
+        }
+    };
+    let (vm, service, domain) = futures::join!(vm, service, domain);
+    applied.machine = applied.note(vm).unwrap_or_default();
+    applied.service = applied.note(service).is_some();
+    applied.domain = domain;
+    if let Some(trouble) = applied.domain.trouble.clone() {
+        applied.troubles.push(trouble);
+    }
+    applied
+}
+
+/// Keeps power and nothing else, for a machine whose specification is refused:
+/// a bad edit must not lock its owner out of switching off (rule V-5).
+pub async fn power_only(pass: &VmPass, seen: &Observed) -> Applied {
+    let mut applied = Applied {
+        disk: seen.status().data_volume_name.is_some(),
+        login: seen.status().cloud_init_secret_name.is_some(),
+        service: seen
+            .service
+            .as_ref()
+            .is_some_and(|s| seen.owns(&s.metadata)),
+        domain: domain::kept(seen),
+        storage_class: plan::recorded_class(seen),
+        ..Applied::default()
+    };
+    let wanted = run_strategy(
+        seen.machine.spec.power_state,
+        seen.machine.spec.on_guest_shutdown,
+    );
+    let power = power_of(pass, seen, wanted).await;
+    applied.machine = applied.note(power).unwrap_or_default();
+    applied
+}
+
+async fn power_of(pass: &VmPass, seen: &Observed, wanted: RunStrategy) -> Result<bool, Trouble> {
+    match seen.own_vm() {
+        Some(vm) => machine::power(pass, seen, vm, wanted).await.map(|()| true),
+        None => Ok(false),
+    }
+}

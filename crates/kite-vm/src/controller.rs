@@ -1,0 +1,365 @@
+//! Wiring: which changes wake which machines, and the rights that takes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Service};
+use k8s_openapi::api::networking::v1::Ingress;
+use k8s_openapi::api::storage::v1::StorageClass;
+use kite_api::condition::{self, DISK_READY, POWER_IN_SYNC, SERVICE_READY};
+use kite_api::labels::{Controller, MANAGED_SELECTOR, PUBLISHED, VM_NAME, VM_UID};
+use kite_api::ownership::conditions_of;
+use kite_api::platform::PLATFORM_NAME;
+use kite_api::{KiteHostClaim, KitePlatform, KiteUser, KiteVirtualMachine};
+use kite_kubevirt::read::{DataSource, DataVolume, VirtualMachine, VirtualMachineInstance};
+use kite_runtime::apply::Writer;
+use kite_runtime::pass::drive;
+use kite_runtime::rbac::{Rule, Scope};
+use kite_runtime::{Cache, Feeds, Key, Process, Program, Watch};
+use kube::core::PartialObjectMeta;
+use kube::{Resource, ResourceExt};
+
+use crate::apply::login::Logins;
+use crate::reconcile::VmPass;
+
+/// What this controller may do, beyond what every controller may.
+pub const RULES: &[Rule] = &[
+    Rule::cluster(
+        "kite.dev",
+        &["kitevirtualmachines"],
+        &["get", "list", "watch", "patch", "delete"],
+        "what is asked for; the finalizer; the last step of spec.delete; a live look at a host's holder",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kitevirtualmachines/status"],
+        &["patch"],
+        "its own part of the status",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kitevirtualmachines/finalizers"],
+        &["update"],
+        "children that block their owner's deletion, where the server checks that right",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kiteusers"],
+        &["list", "watch"],
+        "whether a namespace is safe to use",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kiteplatforms"],
+        &["list", "watch"],
+        "the administrator's settings",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kiteplatforms/status"],
+        &["patch"],
+        "whether those settings are in force",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kitehostclaims"],
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "who holds a host name",
+    ),
+    Rule::cluster(
+        "kubevirt.io",
+        &["virtualmachines"],
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "the machine",
+    ),
+    Rule::cluster(
+        "kubevirt.io",
+        &["virtualmachineinstances"],
+        &["get", "list", "watch"],
+        "whether a guest still runs, before its disk goes",
+    ),
+    Rule::cluster(
+        "cdi.kubevirt.io",
+        &["datavolumes"],
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "the disk",
+    ),
+    Rule::cluster(
+        "cdi.kubevirt.io",
+        &["datasources"],
+        &["list", "watch"],
+        "the published images",
+    ),
+    Rule::cluster(
+        "cdi.kubevirt.io",
+        &["datavolumes/source"],
+        &["create"],
+        "clone a published image; CDI asks for this right",
+    )
+    .within(Scope::ImageNamespace),
+    Rule::cluster(
+        "",
+        &["services"],
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "the address",
+    ),
+    Rule::cluster(
+        "",
+        &["persistentvolumeclaims"],
+        &["get", "list", "watch", "patch", "delete"],
+        "see the disk filled, grow it, take away one whose DataVolume is gone",
+    ),
+    Rule::cluster(
+        "",
+        &["namespaces"],
+        &["list", "watch"],
+        "whether a namespace goes away or is nobody's",
+    ),
+    Rule::cluster(
+        "networking.k8s.io",
+        &["ingresses"],
+        &["get", "list", "watch", "create", "patch", "delete"],
+        "the host name's way in",
+    ),
+    Rule::cluster(
+        "storage.k8s.io",
+        &["storageclasses"],
+        &["list", "watch"],
+        "which class is the default, and which can grow",
+    ),
+];
+
+/// Metadata of an object whose fields are not compared.
+pub type Meta<K> = PartialObjectMeta<K>;
+
+/// Flags of kite-vm alone.
+#[derive(Debug, clap::Args)]
+pub struct Flags {
+    /// Whether guests' memory may grow while they run; false where nodes are neither amd64 nor arm64.
+    #[arg(long, env = "KITE_MEMORY_GROWS", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub memory_grows: bool,
+}
+
+/// The program.
+pub struct KiteVm;
+
+impl Program for KiteVm {
+    const CONTROLLER: Controller = Controller::Vm;
+    const ABOUT: &'static str =
+        "Makes virtual machines exist, or cease to: disk, login, VirtualMachine, Service, Ingress.";
+    type Flags = Flags;
+
+    async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
+        let mut feeds = Feeds::new(process.health.clone());
+        let world = World::watch(&mut feeds, &process);
+        let writer = Writer::new(
+            process.client.clone(),
+            Controller::Vm.name(),
+            Arc::clone(&process.metrics),
+        );
+        let pass = VmPass::new(world, writer, process.events.clone(), flags);
+        drive(&process, feeds, pass).await
+    }
+}
+
+/// Everything that is watched.
+pub struct World {
+    /// The machines.
+    pub machines: Cache<KiteVirtualMachine>,
+    /// KubeVirt's view of them.
+    pub vms: Cache<VirtualMachine>,
+    /// Running guests.
+    pub vmis: Cache<Meta<VirtualMachineInstance>>,
+    /// Disks.
+    pub disks: Cache<DataVolume>,
+    /// Their claims.
+    pub claims: Cache<PersistentVolumeClaim>,
+    /// Addresses.
+    pub services: Cache<Service>,
+    /// Ways in for HTTP.
+    pub ingresses: Cache<Ingress>,
+    /// Namespaces that Kite manages.
+    pub namespaces: Cache<Meta<Namespace>>,
+    /// Users.
+    pub users: Cache<KiteUser>,
+    /// The one platform.
+    pub platform: Cache<KitePlatform>,
+    /// Published images.
+    pub images: Cache<DataSource>,
+    /// Storage classes.
+    pub classes: Cache<StorageClass>,
+    /// Who holds which host.
+    pub hosts: Cache<KiteHostClaim>,
+    /// Answers to writes about machines whose shape is unknown.
+    pub malformed: Cache<Meta<KiteVirtualMachine>>,
+    /// Own writes of Secrets; they are never watched (rule C-20).
+    pub logins: Logins,
+}
+
+impl World {
+    fn watch(feeds: &mut Feeds, process: &Process) -> Self {
+        let client = || process.client.clone();
+        let machines =
+            feeds.primary(Watch::objects("KiteVirtualMachine", client()).reads(reads_of_machine));
+        let in_namespace = {
+            let machines = machines.clone();
+            move |namespace: &str| {
+                machines
+                    .keys()
+                    .into_iter()
+                    .filter(|k| k.namespace == namespace)
+                    .collect::<Vec<_>>()
+            }
+        };
+        let users_of = in_namespace.clone();
+        let everybody = {
+            let machines = machines.clone();
+            move || machines.keys()
+        };
+        let for_platform = everybody.clone();
+        let of_image = machines.clone();
+        let of_host = machines.clone();
+        Self {
+            vms: feeds.watch(
+                Watch::objects("VirtualMachine", client())
+                    .labels(MANAGED_SELECTOR)
+                    .reads(reads_of_vm),
+                to_machine,
+            ),
+            vmis: feeds.watch(
+                Watch::metadata("VirtualMachineInstance", client()).labels(VM_UID),
+                to_machine,
+            ),
+            disks: feeds.watch(
+                Watch::objects("DataVolume", client())
+                    .labels(MANAGED_SELECTOR)
+                    .reads(reads_of_disk),
+                to_machine,
+            ),
+            claims: feeds.watch(
+                Watch::objects("PersistentVolumeClaim", client()).labels(MANAGED_SELECTOR),
+                to_machine,
+            ),
+            services: feeds.watch(
+                Watch::objects("Service", client()).labels(MANAGED_SELECTOR),
+                to_machine,
+            ),
+            ingresses: feeds.watch(
+                Watch::objects("Ingress", client()).labels(MANAGED_SELECTOR),
+                to_machine,
+            ),
+            namespaces: feeds.watch(
+                Watch::metadata("Namespace", client()).labels(MANAGED_SELECTOR),
+                move |key, _| in_namespace(&key.name),
+            ),
+            users: feeds.watch(
+                Watch::objects("KiteUser", client()),
+                move |_, user: Option<&KiteUser>| {
+                    user.map(|u| users_of(&u.spec.namespace))
+                        .unwrap_or_default()
+                },
+            ),
+            platform: feeds.watch(
+                Watch::objects("KitePlatform", client())
+                    .fields(&format!("metadata.name={PLATFORM_NAME}")),
+                move |key, _| {
+                    let mut keys = for_platform();
+                    keys.push(key.clone());
+                    keys
+                },
+            ),
+            images: feeds.watch(
+                Watch::objects("DataSource", client()).labels(&format!("{PUBLISHED}=true")),
+                move |key, _| keys_of(&of_image.select(|m| m.spec.image == key.name)),
+            ),
+            classes: feeds.watch(Watch::objects("StorageClass", client()), move |_, _| {
+                everybody()
+            }),
+            hosts: feeds.watch(
+                Watch::objects("KiteHostClaim", client()),
+                move |key, claim: Option<&KiteHostClaim>| {
+                    let prefix = key.name.split('.').next().unwrap_or_default();
+                    let mut keys = keys_of(
+                        &of_host.select(|m| m.spec.domain_prefix.as_deref() == Some(prefix)),
+                    );
+                    keys.extend(claim.map(|c| Key::new(&c.spec.namespace, &c.spec.name)));
+                    keys
+                },
+            ),
+            malformed: Cache::new(|_| 0),
+            logins: Logins::default(),
+            machines,
+        }
+    }
+}
+
+impl World {
+    /// The one KitePlatform, if there is one.
+    pub fn platform_object(&self) -> Option<Arc<KitePlatform>> {
+        self.platform.get(&Key::cluster(PLATFORM_NAME))
+    }
+}
+
+/// The machine that a child is labelled for; labels find, and prove nothing (rule C-7).
+fn to_machine<K: Resource<DynamicType = ()>>(key: &Key, child: Option<&K>) -> Vec<Key> {
+    let name = child.and_then(|c| c.meta().labels.as_ref()?.get(VM_NAME));
+    vec![Key::new(&key.namespace, name.unwrap_or(&key.name))]
+}
+
+fn keys_of<K: ResourceExt>(objects: &[Arc<K>]) -> Vec<Key> {
+    objects.iter().map(|o| Key::of(o.as_ref())).collect()
+}
+
+/// What a pass reads of a machine: its specification, and what others report that means work (rule C-8).
+fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let meta = &machine.metadata;
+    meta.generation.hash(&mut hasher);
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    meta.finalizers.hash(&mut hasher);
+    meta.annotations.hash(&mut hasher);
+    if let Some(status) = &machine.status {
+        status.virtual_machine_uid.hash(&mut hasher);
+        status.phase.hash(&mut hasher);
+        let types = [
+            conditions_of(Controller::Vm),
+            &[POWER_IN_SYNC, SERVICE_READY, DISK_READY],
+        ]
+        .concat();
+        for condition in condition::part(&status.conditions, &types) {
+            (
+                condition.type_,
+                condition.status,
+                condition.reason,
+                condition.message,
+            )
+                .hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+/// What a pass reads of a VirtualMachine: everything Kite writes, and whether it goes.
+fn reads_of_vm(vm: &VirtualMachine) -> u64 {
+    reads_of(&vm.metadata, vm.spec.as_ref())
+}
+
+/// What a pass reads of a DataVolume; its progress is kite-datavolume's.
+fn reads_of_disk(disk: &DataVolume) -> u64 {
+    reads_of(&disk.metadata, disk.spec.as_ref())
+}
+
+fn reads_of(meta: &kube::core::ObjectMeta, spec: impl serde::Serialize) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    meta.labels.hash(&mut hasher);
+    meta.annotations.hash(&mut hasher);
+    meta.owner_references
+        .iter()
+        .flatten()
+        .for_each(|o| o.uid.hash(&mut hasher));
+    serde_json::to_string(&spec)
+        .unwrap_or_default()
+        .hash(&mut hasher);
+    hasher.finish()
+}
