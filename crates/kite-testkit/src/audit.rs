@@ -151,6 +151,20 @@ impl AuditLog {
     }
 }
 
+/// The requests of all audit logs in a folder, such as `KITE_AUDIT_DIR`.
+pub fn read_folder(folder: &Path) -> Result<Vec<Request>> {
+    let entries =
+        std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut requests = Vec::new();
+    for entry in entries {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "log") {
+            requests.extend(AuditLog::new(&path).all()?);
+        }
+    }
+    Ok(requests)
+}
+
 /// Counts of requests by user, verb and resource.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Table {

@@ -27,6 +27,9 @@ const READY_LIMIT: Duration = Duration::from_mins(1);
 /// Between two looks whether it is ready.
 const READY_POLL: Duration = Duration::from_millis(20);
 
+/// How much of its log an error carries; its lines are long.
+const TAIL: usize = 8;
+
 /// How a Kite binary is started.
 #[derive(Clone, Debug)]
 pub struct KiteOptions {
@@ -125,10 +128,10 @@ impl KiteProcess {
         while !self.is_ready().await {
             let name = self.process.name();
             if let Some(status) = self.process.exited() {
-                bail!("{name} ended ({status}):\n{}", self.process.log_tail(30));
+                bail!("{name} ended ({status}):\n{}", self.process.log_tail(TAIL));
             }
             if Instant::now() >= deadline {
-                let tail = self.process.log_tail(30);
+                let tail = self.process.log_tail(TAIL);
                 bail!("{name} is not ready after {} s:\n{tail}", limit.as_secs());
             }
             tokio::time::sleep(READY_POLL).await;

@@ -281,3 +281,49 @@ fn die_with_parent(command: &mut Command) {
 
 #[cfg(not(target_os = "linux"))]
 fn die_with_parent(_command: &mut Command) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(20);
+
+    fn shell(script: &str) -> (Process, tempfile::TempDir) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        let log = folder.path().join("logs/shell.log");
+        let process = Process::start("shell", command, &log).unwrap();
+        (process, folder)
+    }
+
+    #[tokio::test]
+    async fn a_child_outlives_the_thread_that_asked_for_it() {
+        let asked = std::thread::spawn(|| shell("exec sleep 60")).join();
+        let (process, _folder) = asked.unwrap();
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(process.exited(), None);
+        assert!(process.memory().is_some_and(|memory| memory.resident > 0));
+    }
+
+    #[tokio::test]
+    async fn a_stop_reaches_a_frozen_child_and_lets_it_clean_up() {
+        let (process, _folder) =
+            shell("trap 'echo bye; exit 7' TERM; echo up; while :; do sleep 0.02; done");
+        let up = async || process.log_tail(1).contains("up").then_some(());
+        crate::wait::eventually("the trap", SOON, up).await.unwrap();
+        process.pause().unwrap();
+        let status = process.stop(SOON).await.unwrap();
+        assert_eq!(status.code(), Some(7));
+        assert_eq!(process.log_tail(1), "bye");
+    }
+
+    #[tokio::test]
+    async fn a_child_that_will_not_go_is_killed_after_the_grace() {
+        let (process, _folder) = shell("trap '' TERM; echo up; while :; do sleep 0.02; done");
+        let up = async || process.log_tail(1).contains("up").then_some(());
+        crate::wait::eventually("the trap", SOON, up).await.unwrap();
+        let status = process.stop(Duration::from_millis(200)).await.unwrap();
+        assert_eq!(status.code(), None, "killed by a signal");
+    }
+}

@@ -98,3 +98,41 @@ async fn kstatus_judges_known_kinds_and_conditions_of_others() {
     judge.status_of(&json!("no object")).unwrap_err();
     assert_eq!(judged(custom(2, "Ready", "True")), "Current");
 }
+
+#[tokio::test]
+async fn the_generated_crds_and_roles_are_accepted_and_a_second_time_change_nothing() {
+    let cp = shared().await;
+    install::kite_crds(cp).await.unwrap();
+    let names = [
+        "kite-user",
+        "kite-namespace",
+        "kite-vm",
+        "kite-vm-status",
+        "kite-service",
+        "kite-datavolume",
+    ];
+    for name in names {
+        let identity = install::controller(cp, name).await.unwrap();
+        assert_eq!(
+            identity.username,
+            format!("system:serviceaccount:kite-system:{name}")
+        );
+    }
+    let before = versions(cp).await;
+    assert!(before.len() > names.len(), "{before:?}");
+    install::kite_crds(cp).await.unwrap();
+    for name in names {
+        install::rbac(cp, name).await.unwrap();
+    }
+    assert_eq!(before, versions(cp).await);
+}
+
+/// Name and resourceVersion of everything of Kite's that is cluster-wide.
+async fn versions(cp: &kite_testkit::ControlPlane) -> Vec<String> {
+    let columns = "custom-columns=N:.metadata.name,V:.metadata.resourceVersion";
+    let kinds = "clusterroles,clusterrolebindings,customresourcedefinitions";
+    let ask = ["get", kinds, "--no-headers", "-o", columns];
+    let said = cp.kubectl(&ask).await.unwrap().ok().unwrap();
+    let ours = |line: &&str| line.starts_with("kite") && !line.contains(".kubevirt.io");
+    said.lines().filter(ours).map(str::to_owned).collect()
+}
