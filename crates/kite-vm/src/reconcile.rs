@@ -138,10 +138,10 @@ impl VmPass {
         }
         if !applied.waits_for_claim {
             self.claims.reset(&seen.key);
-        } else if applied.troubles.is_empty() {
-            if let Some(left) = self.claims.left(&seen.key) {
-                return Ok(Next::Within(left));
-            }
+        } else if applied.troubles.is_empty()
+            && let Some(left) = self.claims.left(&seen.key)
+        {
+            return Ok(Next::Within(left));
         }
         self.tell(seen, &Outcome::Applied(applied)).await?;
         let retried = applied.troubles.iter().find(|t| t.class != Class::Invalid);
@@ -275,9 +275,10 @@ impl VmPass {
             return Ok(());
         }
         let force = part.phase == Some(Phase::Deleting) && status.phase != Some(Phase::Deleting);
-        let version = part
-            .phase
-            .and(seen.machine.metadata.resource_version.as_deref());
+        let decided_on = part.phase.map(|_| self.newest_alike(seen));
+        let version = decided_on
+            .as_ref()
+            .and_then(|m| m.metadata.resource_version.as_deref());
         match self
             .writer
             .status(&self.place(&seen.key), &part, version, force)

@@ -66,7 +66,6 @@ fn namespace(seen: &Observed) -> Result<(), Refused> {
     }
     let name = &seen.key.namespace;
     match &seen.namespace.users {
-        UsersView::Ready => Ok(()),
         UsersView::NotReady(user) => Err(Refused::waiting(
             "NamespaceNotReady",
             format!(
@@ -87,7 +86,7 @@ fn namespace(seen: &Observed) -> Result<(), Refused> {
                 "no KiteUser has namespace {name}, and this platform requires one; ask an administrator for a KiteUser"
             ),
         )),
-        UsersView::None => Ok(()),
+        UsersView::Ready | UsersView::None => Ok(()),
     }
 }
 

@@ -290,6 +290,7 @@ async fn get(api: &Api<Secret>, name: &str) -> Result<Option<Secret>, Trouble> {
     })
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn unusable(error: kite_render::machine::KeyError) -> Trouble {
     Trouble::stalled("SshKeyUnusable", error.to_string())
 }

@@ -67,8 +67,7 @@ impl From<WriteError> for Trouble {
             (WriteError::NameConflict { .. }, _) => (NAME_CONFLICT, true),
             (WriteError::Terminating { .. }, _) => ("WaitingForDeletion", false),
             (_, Some(Refusal::Quota)) => ("QuotaExceeded", false),
-            (_, Some(Refusal::Webhook)) => ("Rejected", true),
-            (_, Some(Refusal::Invalid)) => ("Rejected", true),
+            (_, Some(Refusal::Webhook | Refusal::Invalid)) => ("Rejected", true),
             (_, Some(Refusal::KindMissing)) => (DEPENDENCY_MISSING, false),
             (_, Some(Refusal::Forbidden)) => ("Forbidden", true),
             _ => ("ApplyFailed", false),
@@ -83,6 +82,10 @@ impl From<WriteError> for Trouble {
 }
 
 /// What came of one pass over the children.
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "each says whether one child is there; they are facts side by side, not a state"
+)]
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
     /// UID of the disk's claim.
