@@ -68,6 +68,9 @@ impl Folder {
         let path = base.join(name.to_string_lossy().trim_start_matches("new-"));
         fs::rename(&new, &path)?;
         if env::var_os(KEEP_VARIABLE).is_some() {
+            // A sweep takes only what has a lock file.
+            fs::remove_file(path.join("lock"))?;
+            eprintln!("kite: kept in {}", path.display());
             return Self::kept(&path);
         }
         let guard = Command::new("sh")
