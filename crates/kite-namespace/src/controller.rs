@@ -1,0 +1,121 @@
+//! Wiring: the flags, the rights, and which watches wake which namespaces.
+//!
+//! Nothing is decided here.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use k8s_openapi::api::core::v1::Namespace;
+use kite_api::labels::{Controller, MANAGED_SELECTOR};
+use kite_runtime::apply::Writer;
+use kite_runtime::pass::drive;
+use kite_runtime::patience::Patience;
+use kite_runtime::rbac::Rule;
+use kite_runtime::settings::duration;
+use kite_runtime::{Feeds, Key, Process, Watch};
+use kube::core::PartialObjectMeta;
+
+use crate::brake::{Brake, Recent};
+use crate::measure::Measures;
+use crate::observe::{Caches, KITE_CRDS, UserView};
+use crate::reconcile::Reconciler;
+
+/// A namespace can be seen a moment before the KiteUser that it was made for; only what stays
+/// unneeded for longer is marked.
+const MOMENT: Duration = Duration::from_secs(2);
+/// The least window over which deletions are counted for the brake, however short the grace period is.
+const LEAST_WINDOW: Duration = Duration::from_mins(10);
+
+/// What this controller may do, beyond what every controller may.
+///
+/// It may not create namespaces, so that no apply of an annotation can ever bring one back.
+pub const RULES: &[Rule] = &[
+    Rule::cluster(
+        "",
+        &["namespaces"],
+        &["list", "watch", "patch", "delete"],
+        "mark a namespace that nobody needs, and delete it after the grace period",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kiteusers"],
+        &["list", "watch"],
+        "see who needs a namespace; a live list comes before every deletion",
+    ),
+    Rule::cluster(
+        "apiextensions.k8s.io",
+        &["customresourcedefinitions"],
+        &["get"],
+        "an empty list proves nothing while a kind is being removed or has only just been installed",
+    )
+    .named(&KITE_CRDS),
+];
+
+/// Flags of this controller alone.
+#[derive(Args, Clone, Debug)]
+pub struct Flags {
+    /// How long a namespace that nobody needs is kept; 0s deletes it at once.
+    #[arg(long, env = "KITE_GRACE_PERIOD", default_value = "10m", value_parser = duration, value_name = "TIME", help_heading = "Work")]
+    pub grace_period: Duration,
+    /// Up to this share of all managed namespaces, in percent, may be deleted within one window.
+    #[arg(long, env = "KITE_BRAKE_SHARE", default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=100), value_name = "PERCENT", help_heading = "Work")]
+    pub brake_share: u8,
+    /// This many may be deleted within one window whatever the share, unless they are all there are.
+    #[arg(
+        long,
+        env = "KITE_BRAKE_LEAST",
+        default_value_t = 3,
+        value_name = "N",
+        help_heading = "Work"
+    )]
+    pub brake_least: u16,
+}
+
+/// Watches, and runs passes until the process is told to stop.
+pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
+    let mut feeds = Feeds::new(process.health.clone());
+    let namespaces = feeds.primary(
+        Watch::<PartialObjectMeta<Namespace>>::metadata("Namespace", process.client.clone())
+            .labels(MANAGED_SELECTOR)
+            .reads(|namespace| {
+                let meta = &namespace.metadata;
+                let going = meta.deletion_timestamp.is_some();
+                hash(&(going, &meta.labels, &meta.annotations))
+            }),
+    );
+    let users = feeds.watch(
+        Watch::objects("KiteUser", process.client.clone())
+            .trim(UserView::trim)
+            .reads(|user: &UserView| hash(&user.namespace())),
+        |_, user| {
+            let namespace = user.and_then(UserView::namespace);
+            namespace.map(Key::cluster).into_iter().collect()
+        },
+    );
+    let reconciler = Reconciler {
+        caches: Caches { namespaces, users },
+        grace: flags.grace_period,
+        brake: Brake {
+            share: u64::from(flags.brake_share),
+            least: u64::from(flags.brake_least),
+        },
+        recent: Recent::new(flags.grace_period.max(LEAST_WINDOW)),
+        writer: Writer::new(
+            process.client.clone(),
+            Controller::Namespace.name(),
+            Arc::clone(&process.metrics),
+        ),
+        events: process.events.clone(),
+        measures: Measures::new(process.metrics.registry())?,
+        patience: Patience::new(MOMENT),
+    };
+    drive(&process, feeds, reconciler).await
+}
+
+fn hash(of: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    of.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,117 @@
+//! Step 1: what there is, from the caches; and the live looks that come before a
+//! deletion (rules C-6, N-2).
+//!
+//! Nothing is judged here.
+
+use std::borrow::Cow;
+
+use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kite_api::KiteUser;
+use kite_runtime::Cache;
+use kube::api::{ListParams, PartialObjectMeta};
+use kube::core::Resource;
+use kube::{Api, Client};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::reconcile::Error;
+
+/// Name of the CustomResourceDefinition of KiteUsers.
+pub const USER_CRD: &str = "kiteusers.kite.dev";
+/// Names of all of Kite's CustomResourceDefinitions.
+pub const KITE_CRDS: [&str; 4] = [
+    USER_CRD,
+    "kitevirtualmachines.kite.dev",
+    "kiteplatforms.kite.dev",
+    "kitehostclaims.kite.dev",
+];
+
+/// A namespace as the watch shows it.
+pub type NamespaceMeta = PartialObjectMeta<Namespace>;
+
+/// Everything that passes read without asking the server.
+pub struct Caches {
+    /// Managed namespaces.
+    pub namespaces: Cache<NamespaceMeta>,
+    /// The users.
+    pub users: Cache<UserView>,
+}
+
+/// What is read of a KiteUser. Nothing else of its shape matters here, so that no KiteUser is
+/// ever left out of a list on which a deletion rests.
+#[derive(Clone, Debug, Deserialize)]
+pub struct UserView {
+    /// Its metadata.
+    pub metadata: ObjectMeta,
+    /// Its specification, whatever it holds.
+    #[serde(default)]
+    spec: Value,
+}
+
+impl UserView {
+    /// The namespace it names.
+    pub fn namespace(&self) -> Option<&str> {
+        self.spec.get("namespace").and_then(Value::as_str)
+    }
+
+    /// Drops what no pass reads.
+    pub fn trim(&mut self) {
+        let namespace = self.namespace().map(str::to_owned);
+        self.spec = serde_json::json!({ "namespace": namespace });
+    }
+}
+
+impl Resource for UserView {
+    type DynamicType = ();
+    type Scope = ClusterResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        KiteUser::kind(&())
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        KiteUser::group(&())
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        KiteUser::version(&())
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        KiteUser::plural(&())
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+/// All KiteUsers, asked of the server.
+pub async fn users_now(client: &Client) -> Result<Vec<UserView>, Error> {
+    let api = Api::<UserView>::all(client.clone());
+    // Without a limit and without a resourceVersion: complete, and not from a lagging cache.
+    let list = api.list(&ListParams::default()).await;
+    let list = list.map_err(|source| Error::live("list KiteUsers", source))?;
+    Ok(list.items)
+}
+
+/// The metadata of Kite's CustomResourceDefinitions that exist, asked of the server; the one of
+/// KiteUsers first.
+pub async fn kinds_now(client: &Client) -> Result<Vec<ObjectMeta>, Error> {
+    let api = Api::<CustomResourceDefinition>::all(client.clone());
+    let mut kinds = Vec::new();
+    for name in KITE_CRDS {
+        let found = api.get_metadata_opt(name).await;
+        let found =
+            found.map_err(|source| Error::live("read a CustomResourceDefinition", source))?;
+        kinds.extend(found.map(|crd| crd.metadata));
+    }
+    Ok(kinds)
+}
