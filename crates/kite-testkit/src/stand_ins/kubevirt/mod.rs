@@ -5,6 +5,7 @@
 
 pub(super) mod disks;
 mod launcher;
+mod live_update;
 mod phases;
 mod power;
 pub(super) mod vm;

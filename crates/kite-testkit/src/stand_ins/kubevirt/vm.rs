@@ -10,6 +10,7 @@ use kube::api::DynamicObject;
 use serde_json::{Value, json};
 
 use super::disks::{claims, disks};
+use super::live_update;
 use super::power::{Power, Situation, decide, strategy};
 use super::vm_status::{Facts, Instance, failed_starts, next_status};
 use crate::stand_ins::behaviour::Fault;
@@ -211,14 +212,25 @@ async fn start(world: &World, vm: &DynamicObject) -> Result<(), kube::Error> {
     world.create(Res::Vmi, KUBEVIRT_MANAGER, uid(vm), vmi).await
 }
 
-/// Keeps the instance's note of the machine's generation up to date.
+/// Keeps the instance in line with the machine as far as a running guest can
+/// be, and notes up to which generation it is.
 async fn follow(world: &World, vm: &DynamicObject, vmi: &DynamicObject) -> Result<(), kube::Error> {
     let generation = vm.metadata.generation.unwrap_or_default().to_string();
-    let known = vmi.annotations().get(VM_GENERATION);
-    if known == Some(&generation) || going(vmi) || outdated(vm, vmi) {
+    if going(vmi) || vmi.annotations().get(VM_GENERATION) == Some(&generation) {
         return Ok(());
     }
-    let patch = json!({"metadata": {"annotations": {VM_GENERATION: generation}}});
+    let mut notes = json!({VM_GENERATION: generation});
+    let mut patch = json!({});
+    if outdated(vm, vmi) {
+        let template = vm.data.pointer("/spec/template/spec");
+        let change = template.and_then(|template| live_update::patch(template, &vmi.data["spec"]));
+        let Some(change) = change else {
+            return Ok(());
+        };
+        notes[TEMPLATE_HASH] = json!(template_hash(vm));
+        patch["spec"] = change;
+    }
+    patch["metadata"] = json!({"annotations": notes});
     world.merge(Res::Vmi, KUBEVIRT_MANAGER, vmi, patch).await
 }
 
