@@ -22,6 +22,7 @@ pub mod rbac;
 mod server;
 pub mod settings;
 pub mod shared_roles;
+pub mod since;
 mod write_error;
 
 pub use cache::{Availability, Cache, Key};

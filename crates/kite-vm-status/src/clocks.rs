@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
 use crate::reading::{Reading, State};
@@ -21,23 +22,6 @@ pub struct Holds {
     pub settle: Duration,
     /// How long a machine may take to change its power.
     pub transition: Duration,
-}
-
-/// Since when something has been so; another something starts anew.
-#[derive(Clone, Debug, Default)]
-struct Since<T>(Option<(T, Instant)>);
-
-impl<T: PartialEq> Since<T> {
-    fn note(&mut self, what: Option<T>, now: Instant) -> Option<Instant> {
-        match what {
-            None => self.0 = None,
-            Some(what) if self.0.as_ref().is_none_or(|(w, _)| *w != what) => {
-                self.0 = Some((what, now));
-            }
-            Some(_) => {}
-        }
-        self.0.as_ref().map(|(_, since)| *since)
-    }
 }
 
 /// What is remembered of one machine.
@@ -86,18 +70,13 @@ impl Clocks {
         let moving = row(reading).power_sync == Some(PowerSync::Moving);
         let moving = moving.then(|| format!("{:?}", reading.wanted));
         let behind = Some((machine.metadata.generation, reading.vm_uid.clone()));
-        let mut next: Option<Duration> = None;
-        let mut passed = |since: Option<Instant>, limit: Duration| {
-            let left = since.map(|s| limit.saturating_sub(now.duration_since(s)));
-            next = next.into_iter().chain(left.filter(|l| !l.is_zero())).min();
-            left.is_some_and(|l| l.is_zero())
-        };
+        let mut waits = Waits::at(now);
         let elapsed = Elapsed {
-            error: passed(self.word.note(word, now), holds.error),
-            transition: passed(self.moving.note(moving, now), holds.transition),
-            behind: passed(self.behind.note(behind, now), holds.settle),
+            error: waits.over(self.word.note(word, now), holds.error),
+            transition: waits.over(self.moving.note(moving, now), holds.transition),
+            behind: waits.over(self.behind.note(behind, now), holds.settle),
         };
-        (elapsed, next)
+        (elapsed, waits.next())
     }
 
     /// Whether to write now.
@@ -114,9 +93,11 @@ impl Clocks {
             return Decision::Wait(next);
         }
         let since = self.unsaid.note(Some(()), now).unwrap_or(now);
-        let left = holds.settle.saturating_sub(now.duration_since(since));
-        if told.provisional && !left.is_zero() {
-            return Decision::Wait(Some(next.map_or(left, |n| n.min(left))));
+        if told.provisional {
+            let mut wait = Waits::at(now);
+            if !wait.over(Some(since), holds.settle) {
+                return Decision::Wait(next.into_iter().chain(wait.next()).min());
+            }
         }
         self.unsaid.note(None, now);
         Decision::Write(Box::new(told.status))

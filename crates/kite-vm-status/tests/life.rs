@@ -44,9 +44,10 @@ fn replay(file: &str, steps: &str) -> Player {
             if player.machine.spec.power_state != wanted {
                 player.power(wanted);
             }
-            player.vm = match gone {
-                true => Found::Absent,
-                false => Found::Ours(Arc::new(serde_json::from_value(object).unwrap())),
+            player.vm = if gone {
+                Found::Absent
+            } else {
+                Found::Ours(Arc::new(serde_json::from_value(object).unwrap()))
             };
         }
         player.pass();
