@@ -179,6 +179,22 @@ async fn a_process_that_is_killed_midway_goes_on_where_it_was_and_then_is_quiet(
 /// Nothing changes, so nothing is sent.
 async fn is_quiet(plane: &ControlPlane, client: &Client) {
     wait_count(client, "PersistentVolumeClaim", machines(), |_| true).await;
+    // The server's claim controller may look at the image's claim late.
+    let image = [
+        "-n",
+        "kite-images",
+        "get",
+        "pvc",
+        "golden",
+        "-o",
+        "jsonpath={.status.phase}",
+    ];
+    eventually("the image's claim to be bound", LIMIT, async || {
+        let phase = plane.kubectl(&image).await.ok()?.ok().ok()?;
+        (phase == "Bound").then_some(())
+    })
+    .await
+    .unwrap();
     let audit = plane.audit().unwrap();
     let own = |agent: &str| agent.starts_with("kite-stand-ins");
     let life = audit.all().unwrap();

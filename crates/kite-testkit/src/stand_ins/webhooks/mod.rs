@@ -17,7 +17,8 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::routing::post;
 use axum::{Json, Router};
-use axum_server::tls_rustls::RustlsConfig;
+use axum_server::accept::NoDelayAcceptor;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use k8s_openapi::ByteString;
 use kube::Client;
 use serde_json::{Value, json};
@@ -58,7 +59,9 @@ impl Webhooks {
         let router = Router::new()
             .route("/{kind}/{verb}", post(admit))
             .with_state(world.clone());
-        let server = axum_server::from_tcp_rustls(listener, tls)?;
+        // Without it every answer waits for the other side's delayed acknowledgement.
+        let acceptor = RustlsAcceptor::new(tls).acceptor(NoDelayAcceptor::new());
+        let server = axum_server::from_tcp(listener)?.acceptor(acceptor);
         tasks.spawn(async move {
             if let Err(error) = server.serve(router.into_make_service()).await {
                 tracing::error!(%error, "stand-in: webhooks ended");
