@@ -42,6 +42,12 @@ impl InForce {
         self.look(platform).good.clone()
     }
 
+    /// The settings that were last in force, for when the object cannot even be read.
+    pub fn last(&self) -> Arc<ValidPlatform> {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.good.clone()
+    }
+
     /// What is wrong with the object as it is now.
     pub fn problems(&self, platform: Option<&KitePlatform>) -> Option<Problems> {
         self.look(platform).problems.clone()
