@@ -76,7 +76,7 @@ impl ControlPlane {
     }
 }
 
-fn named<K: Resource + Default>(name: &str) -> K {
+pub(crate) fn named<K: Resource + Default>(name: &str) -> K {
     let mut object = K::default();
     *object.meta_mut() = ObjectMeta {
         name: Some(name.to_owned()),
@@ -85,7 +85,7 @@ fn named<K: Resource + Default>(name: &str) -> K {
     object
 }
 
-async fn create_if_absent<K>(api: &Api<K>, object: K) -> Result<()>
+pub(crate) async fn create_if_absent<K>(api: &Api<K>, object: K) -> Result<()>
 where
     K: Resource + Clone + Serialize + DeserializeOwned + std::fmt::Debug,
 {

@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use futures::future::try_join_all;
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{
     ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, ValidationDirective,
@@ -22,7 +23,7 @@ use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::{Api, Client, ResourceExt};
 
 use crate::control_plane::ControlPlane;
-use crate::identity::Identity;
+use crate::identity::{Identity, create_if_absent, named};
 use crate::wait::{eventually, wait_gone, wait_until};
 
 /// Where Kite's controllers have their accounts and leases.
@@ -76,11 +77,17 @@ pub async fn remove_upstream_crds(control_plane: &ControlPlane) -> Result<()> {
 }
 
 /// Gives the ServiceAccount of one of Kite's controllers its generated rights.
+/// Namespaces that a role stands in are made when they are not there.
 pub async fn rbac(control_plane: &ControlPlane, name: &str) -> Result<()> {
     let client = control_plane.admin_client().await?;
     let mut file = in_project("charts/kite-common/files/rbac").join(name);
     file.set_extension("yaml");
-    apply_paths(&client, &[file]).await
+    let objects = read_all(&[file])?;
+    let spaces: Api<Namespace> = Api::all(client.clone());
+    for space in objects.iter().filter_map(ResourceExt::namespace) {
+        create_if_absent(&spaces, named(&space)).await?;
+    }
+    apply_objects(&client, objects).await
 }
 
 /// The ServiceAccount of one of Kite's controllers, with its generated rights
