@@ -1,7 +1,15 @@
-//! The `kite-datavolume` controller. Its parts are public so that tests and the
-//! manifest generator can use them; it is not a library for others.
+//! kite-datavolume tells how a machine's disk is coming along: CDI's phase and
+//! progress, and what it means when nothing moves.
+//!
+//! It makes and deletes nothing; a disk that is lost is reported and stays lost
+//! until a person decides. Its parts are public for the tests and the manifest
+//! generator, not for others.
 
-use kite_runtime::rbac::Rule;
+pub mod clocks;
+pub mod controller;
+pub mod observe;
+pub mod reading;
+pub mod reconcile;
+pub mod status;
 
-/// What this controller may do, beyond what every controller may.
-pub const RULES: &[Rule] = &[];
+pub use controller::{KiteDataVolume, RULES};

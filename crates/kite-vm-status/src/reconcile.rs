@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use k8s_openapi::jiff::Timestamp;
 use kite_api::condition::{self, READY};
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus, Phase};
 use kite_runtime::apply::{Place, WriteError, Writer};
+use kite_runtime::clock;
 use kite_runtime::events::Events;
 use kite_runtime::{Class, Failure, Key, Next, Pass};
 use kube::Api;
@@ -90,7 +89,7 @@ impl StatusPass {
         }
         let reading = self.world.reading(key, machine);
         let (elapsed, next) = clocks.note(machine, &reading, &self.holds, now);
-        let told = tell(machine, &reading, elapsed, &Time(Timestamp::now()));
+        let told = tell(machine, &reading, elapsed, &clock::now());
         clocks.decide(told, &stands, next, &self.holds, now)
     }
 

@@ -1,0 +1,209 @@
+//! How long things have stood for one disk, and how often it is told of, in memory only.
+//!
+//! A restart forgets it all; a trouble that already stands in the status is not
+//! held back a second time, so a restart writes nothing.
+
+use std::time::Duration;
+
+use kite_api::condition::{self, DISK_READY};
+use kite_api::ownership::says_the_same;
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_runtime::since::{Since, Waits};
+use tokio::time::Instant;
+
+use crate::reading::{Reading, State, Trouble};
+use crate::status::{Disk, Elapsed, standing};
+
+/// The times that are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Holds {
+    /// How long a trouble must have stood.
+    pub error: Duration,
+    /// Least time between two writes that tell of no more than progress; zero tells each.
+    pub tick: Duration,
+    /// When a disk on which nothing moves counts as stuck.
+    pub stuck: Duration,
+}
+
+/// How long a phase is held back that is likely to be followed at once by the next one.
+const SETTLE: Duration = Duration::from_secs(1);
+
+/// What is remembered of one machine's disk.
+#[derive(Clone, Debug, Default)]
+pub struct Clocks {
+    /// The machine's UID: a successor of the same name starts anew.
+    uid: Option<String>,
+    trouble: Since<Trouble>,
+    movement: Since<String>,
+    restarts: Since<i64>,
+    first_look: Option<FirstLook>,
+    unsaid: Since<()>,
+    /// When this process last wrote.
+    written: Option<Instant>,
+}
+
+/// How a DataVolume was when this process first saw it.
+#[derive(Clone, Debug)]
+struct FirstLook {
+    /// Only what comes on top of these is growth.
+    restarts: i64,
+    /// Where it was stuck already, as the status says: it stays stuck until it moves.
+    stuck_at: Option<String>,
+}
+
+/// What to do with what should stand.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Decision {
+    /// It stands already, or its time has not come; look again after this long, if at all.
+    Wait(Option<Duration>),
+    /// Write it.
+    Write(Box<KiteVirtualMachineStatus>),
+}
+
+impl Clocks {
+    /// Begins anew for a successor of the same name.
+    pub fn meet(&mut self, machine: &KiteVirtualMachine) {
+        if self.uid != machine.metadata.uid {
+            *self = Self {
+                uid: machine.metadata.uid.clone(),
+                ..Self::default()
+            };
+        }
+    }
+
+    /// Notes what is, and tells what has stood long enough and when the next of it will have.
+    pub fn note(
+        &mut self,
+        machine: &KiteVirtualMachine,
+        disk: &Disk,
+        holds: &Holds,
+        now: Instant,
+    ) -> (Elapsed, Option<Duration>) {
+        let Disk::DataVolume(reading, _) = disk else {
+            self.trouble = Since::default();
+            self.movement = Since::default();
+            self.restarts = Since::default();
+            self.first_look = None;
+            return (Elapsed::default(), None);
+        };
+        let stands = standing(machine);
+        let said = condition::find(&stands.conditions, DISK_READY).map(|c| c.reason.clone());
+        let says = |trouble: Trouble| said.as_deref() == Some(trouble.reason());
+        let trouble = match reading.state {
+            State::Trouble(trouble) => Some(trouble),
+            State::Filled | State::WaitingForFirstBoot | State::Filling => None,
+        };
+        let can_be_stuck = matches!(reading.state, State::Filling | State::Trouble(_));
+        let first = self.first_look.get_or_insert_with(|| FirstLook {
+            restarts: reading.restarts,
+            stuck_at: says(Trouble::Stuck).then(|| reading.movement.clone()),
+        });
+        let (first_restarts, was_stuck) = (
+            first.restarts,
+            first.stuck_at.as_ref() == Some(&reading.movement),
+        );
+        let mut waits = Waits::at(now);
+        let since = self
+            .movement
+            .note(can_be_stuck.then(|| reading.movement.clone()), now);
+        let stuck = waits.over(since, holds.stuck) || was_stuck;
+        let since = self.trouble.note(trouble, now);
+        let elapsed = Elapsed {
+            trouble: waits.over(since, holds.error) || trouble.is_some_and(says),
+            stuck,
+            restarting: self.restarting(
+                reading,
+                first_restarts,
+                says(Trouble::Retrying),
+                holds,
+                &mut waits,
+                now,
+            ),
+        };
+        (elapsed, waits.next())
+    }
+
+    /// A growing restart count is the sign of a worker that fails; one that stops growing is forgiven.
+    fn restarting(
+        &mut self,
+        reading: &Reading,
+        first: i64,
+        said: bool,
+        holds: &Holds,
+        waits: &mut Waits,
+        now: Instant,
+    ) -> bool {
+        let grown = reading.state == State::Filling
+            && (reading.restarts > first || (said && reading.restarts > 0));
+        let since = self.restarts.note(grown.then_some(reading.restarts), now);
+        grown && !waits.over(since, holds.stuck)
+    }
+
+    /// Whether to write now.
+    pub fn decide(
+        &mut self,
+        told: KiteVirtualMachineStatus,
+        stands: &KiteVirtualMachineStatus,
+        next: Option<Duration>,
+        holds: &Holds,
+        now: Instant,
+    ) -> Decision {
+        if says_the_same(&told, stands) {
+            self.unsaid.note(None, now);
+            return Decision::Wait(next);
+        }
+        let unsaid = self.unsaid.note(Some(()), now);
+        let mut waits = Waits::at(now);
+        let may = match urgency(&told, stands) {
+            Urgency::Now => true,
+            Urgency::Soon => waits.over(unsaid, SETTLE),
+            Urgency::Tick if holds.tick.is_zero() => true,
+            // A little later than the interval, so that a last tick and the end that follows it are one write.
+            Urgency::Tick => {
+                waits.over(unsaid, SETTLE)
+                    & self
+                        .written
+                        .is_none_or(|w| waits.over(Some(w), holds.tick * 11 / 10))
+            }
+        };
+        if !may {
+            return Decision::Wait(next.into_iter().chain(waits.next()).min());
+        }
+        self.unsaid.note(None, now);
+        self.written = Some(now);
+        Decision::Write(Box::new(told))
+    }
+}
+
+/// How soon something should be told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Urgency {
+    /// The first number, the end, a trouble that has stood.
+    Now,
+    /// Something new that may be over in a moment.
+    Soon,
+    /// Progress.
+    Tick,
+}
+
+fn urgency(told: &KiteVirtualMachineStatus, stands: &KiteVirtualMachineStatus) -> Urgency {
+    let ready = |status: &KiteVirtualMachineStatus| {
+        condition::find(&status.conditions, DISK_READY)
+            .map(|c| (c.status.clone(), c.reason.clone()))
+    };
+    let (new, old) = (ready(told), ready(stands));
+    let moves = new != old;
+    match new
+        .as_ref()
+        .map(|(status, reason)| (status.as_str(), reason.as_str()))
+    {
+        Some(("False", "InProgress" | "WaitingForFirstBoot" | "Missing" | "DiskLost")) if moves => {
+            Urgency::Soon
+        }
+        _ if moves => Urgency::Now,
+        _ if stands.data_volume_progress.is_none() && told.data_volume_progress.is_some() => {
+            Urgency::Now
+        }
+        _ => Urgency::Tick,
+    }
+}

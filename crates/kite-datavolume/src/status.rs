@@ -1,0 +1,184 @@
+//! kite-datavolume's whole part of the status, from what was seen and how long it has stood.
+//!
+//! Pure: the clock is the caller's.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use kite_api::condition::{self, DEPENDENCY_MISSING, DISK_READY, Status, Wanted};
+use kite_api::labels::Controller;
+use kite_api::ownership::part_of;
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+
+use crate::reading::{Reading, State, Trouble};
+
+/// What there is of a machine's disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// The DataVolume is there; whether its recorded claim is, if one was recorded.
+    DataVolume(Reading, bool),
+    /// The DataVolume is gone and the recorded claim is there.
+    ClaimOnly,
+    /// The recorded claim is gone.
+    Lost,
+    /// The DataVolume is gone before its claim was ever recorded.
+    Missing,
+    /// CDI is not installed, and no claim tells more.
+    KindMissing,
+    /// The DataVolume has a shape that this version does not know.
+    Unreadable,
+    /// There has never been one.
+    None,
+}
+
+/// What has stood long enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Elapsed {
+    /// The trouble that is read.
+    pub trouble: bool,
+    /// Nothing has moved.
+    pub stuck: bool,
+    /// The worker is started anew again and again.
+    pub restarting: bool,
+}
+
+/// Whether somebody has asked for the machine to go.
+pub fn is_leaving(machine: &KiteVirtualMachine) -> bool {
+    machine.spec.delete || machine.metadata.deletion_timestamp.is_some()
+}
+
+/// What stands in the status now of what is ours.
+pub fn standing(machine: &KiteVirtualMachine) -> KiteVirtualMachineStatus {
+    let status = machine.status.as_ref();
+    status
+        .map(|s| part_of(Controller::DataVolume, s))
+        .unwrap_or_default()
+}
+
+/// What should stand.
+pub fn tell(
+    machine: &KiteVirtualMachine,
+    disk: &Disk,
+    elapsed: Elapsed,
+    now: &Time,
+) -> KiteVirtualMachineStatus {
+    let before = standing(machine);
+    let say = |status: Status, reason: &str, message: &str| {
+        Wanted::new(DISK_READY, status, reason, message)
+    };
+    let (ready, phase, progress, message) = match disk {
+        Disk::None => return before,
+        Disk::DataVolume(reading, true) => (
+            ready(reading, elapsed),
+            Some(reading.phase.clone()),
+            reading.progress.map(|p| format!("{p}%")),
+            reading.message.clone(),
+        ),
+        Disk::ClaimOnly => (
+            say(
+                Status::True,
+                "ClaimOnly",
+                "the disk is there; its DataVolume has been collected",
+            ),
+            before.data_volume_phase.clone(),
+            before.data_volume_progress.clone(),
+            None,
+        ),
+        Disk::Lost | Disk::DataVolume(_, false) => (
+            say(
+                Status::False,
+                "DiskLost",
+                "the disk's claim is gone, and with it its data; Kite makes no new one by itself",
+            ),
+            None,
+            None,
+            None,
+        ),
+        Disk::Missing => (
+            say(
+                Status::False,
+                "Missing",
+                "the DataVolume is gone and no claim of it was ever seen",
+            ),
+            None,
+            None,
+            None,
+        ),
+        Disk::KindMissing => (
+            say(
+                Status::Unknown,
+                DEPENDENCY_MISSING,
+                "the cluster does not serve DataVolumes: CDI is not installed, or no longer",
+            ),
+            before.data_volume_phase.clone(),
+            before.data_volume_progress.clone(),
+            before.data_volume_message.clone(),
+        ),
+        Disk::Unreadable => (
+            say(
+                Status::Unknown,
+                "Unknown",
+                "the DataVolume has a shape that this version does not know",
+            ),
+            before.data_volume_phase.clone(),
+            before.data_volume_progress.clone(),
+            before.data_volume_message.clone(),
+        ),
+    };
+    KiteVirtualMachineStatus {
+        data_volume_phase: phase,
+        data_volume_progress: progress,
+        data_volume_message: message,
+        conditions: condition::settle(
+            &before.conditions,
+            vec![ready],
+            machine.metadata.generation,
+            now,
+        ),
+        ..KiteVirtualMachineStatus::default()
+    }
+}
+
+/// `DiskReady` of a DataVolume that is there (rule D-4).
+fn ready(reading: &Reading, elapsed: Elapsed) -> Wanted {
+    let say = |status: Status, reason: &str, message: &str| {
+        Wanted::new(DISK_READY, status, reason, message)
+    };
+    let words = |otherwise: &str| {
+        reading
+            .message
+            .clone()
+            .unwrap_or_else(|| otherwise.to_owned())
+    };
+    let trouble = match reading.state {
+        State::Filled => return say(Status::True, "Succeeded", "the disk is filled"),
+        State::WaitingForFirstBoot => {
+            return say(
+                Status::False,
+                "WaitingForFirstBoot",
+                "the disk is made when the machine starts for the first time",
+            );
+        }
+        // A retry on which nothing moves is no longer one; the other troubles say more than that.
+        State::Trouble(Trouble::Retrying) | State::Filling if elapsed.stuck => Some(Trouble::Stuck),
+        State::Trouble(trouble) if elapsed.trouble => Some(trouble),
+        State::Filling if elapsed.restarting => Some(Trouble::Retrying),
+        State::Trouble(_) | State::Filling => None,
+    };
+    let message = match trouble {
+        None => return say(Status::False, "InProgress", "the disk is being filled"),
+        Some(Trouble::CloneFailed) => {
+            words("CDI could not fill the disk and says no more; look at the DataVolume")
+        }
+        Some(Trouble::QuotaExceeded) => words("a quota leaves no room for the disk"),
+        Some(Trouble::Retrying) => {
+            words("CDI's worker fails and is started anew; look at the DataVolume")
+        }
+        Some(Trouble::Stuck) => {
+            words("nothing has moved for a long time; look at the DataVolume and at CDI's pods")
+        }
+    };
+    say(
+        Status::False,
+        trouble.map_or("InProgress", Trouble::reason),
+        &message,
+    )
+}
