@@ -59,7 +59,7 @@ fn forbid_null(schema: &mut JSONSchemaProps) {
 mod tests {
     use super::*;
 
-    // C-17, UP6: the API server does not know unsigned formats.
+    // C-17: the API server does not know unsigned formats.
     #[test]
     fn no_unsigned_format_and_no_nullable_field_is_in_any_schema() {
         let text = serde_json::to_string(&all()).unwrap();

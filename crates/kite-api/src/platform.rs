@@ -155,7 +155,7 @@ pub struct PlatformNetwork {
     #[serde(default = "dns_namespace")]
     pub dns_namespace: String,
     /// Labels of the cluster's DNS pods.
-    #[schemars(length(max = 16))]
+    #[schemars(extend("maxProperties" = 16))]
     #[serde(default = "dns_labels")]
     pub dns_labels: BTreeMap<String, String>,
     /// Address of the node-local DNS cache. An empty string: there is none.

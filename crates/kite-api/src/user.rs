@@ -84,7 +84,7 @@ pub struct UserQuota {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub virtual_machines: Option<i32>,
     /// Further keys of a Kubernetes ResourceQuota, for instance `services.loadbalancers`, as they are.
-    #[schemars(length(max = 32))]
+    #[schemars(extend("maxProperties" = 32))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hard: BTreeMap<String, Quantity>,
 }
@@ -193,7 +193,7 @@ pub struct KiteUserStatus {
 #[serde(rename_all = "camelCase")]
 pub struct QuotaStatus {
     /// Keys and limits of the ResourceQuota.
-    #[schemars(length(max = 64))]
+    #[schemars(extend("maxProperties" = 64))]
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub hard: BTreeMap<String, Quantity>,
 }

@@ -225,8 +225,11 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
-                    pause = FIRST_PAUSE;
-                    self.health.progressed();
+                    // `Init` only says that a list was asked for.
+                    if !matches!(event, Event::Init) {
+                        pause = FIRST_PAUSE;
+                        self.health.progressed();
+                    }
                     self.take(event);
                 }
                 Err(error) => {
@@ -315,8 +318,9 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
             return;
         }
         let text = api_error.map_or_else(|| error.to_string(), words);
-        tracing::warn!(kind = self.name, error = %text, "the watch failed and will be tried again");
-        self.health.failing(&text);
+        if self.health.failing(&text) {
+            tracing::warn!(kind = self.name, error = %text, "the watch fails and will be tried again until it works");
+        }
     }
 }
 

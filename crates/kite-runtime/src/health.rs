@@ -154,16 +154,18 @@ impl WatchHealth {
         }
     }
 
-    /// The watch got an error.
-    pub fn failing(&self, error: &str) {
+    /// The watch got an error. True when it is another one than before.
+    pub fn failing(&self, error: &str) -> bool {
         self.health.metrics.watch_failed(self.kind);
-        if let Some(state) = self.health.lock().watches.get_mut(self.kind) {
-            let since = state
-                .failing
-                .take()
-                .map_or_else(Instant::now, |(since, _)| since);
-            state.failing = Some((since, error.to_owned()));
-        }
+        let mut shared = self.health.lock();
+        let Some(state) = shared.watches.get_mut(self.kind) else {
+            return false;
+        };
+        let previous = state.failing.take();
+        let is_new = previous.as_ref().is_none_or(|(_, text)| text != error);
+        let since = previous.map_or_else(Instant::now, |(since, _)| since);
+        state.failing = Some((since, error.to_owned()));
+        is_new
     }
 
     /// The watch has come this far.

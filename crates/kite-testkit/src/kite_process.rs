@@ -19,7 +19,7 @@ use crate::install::SYSTEM_NAMESPACE;
 use crate::process::{Memory, Process};
 
 /// A folder with Kite's binaries, when they are not beside the running one.
-const BINARIES_VARIABLE: &str = "KITE_BIN_DIR";
+pub const BINARIES_VARIABLE: &str = "KITE_BIN_DIR";
 
 /// How long a binary may take until it is ready; two busy cores need a while.
 const READY_LIMIT: Duration = Duration::from_mins(1);
@@ -35,6 +35,8 @@ const TAIL: usize = 8;
 pub struct KiteOptions {
     /// The binary, such as `kite-vm`.
     pub name: String,
+    /// The folder it is in; without it, it is looked for where cargo puts it.
+    pub folder: Option<PathBuf>,
     /// The kubeconfig whose rights it has.
     pub kubeconfig: PathBuf,
     /// What it calls itself in its lease; made up when not given.
@@ -56,6 +58,7 @@ impl KiteOptions {
     pub fn new(name: &str, kubeconfig: &Path) -> Self {
         Self {
             name: name.to_owned(),
+            folder: None,
             kubeconfig: kubeconfig.to_owned(),
             identity: None,
             namespace: SYSTEM_NAMESPACE.to_owned(),
@@ -95,13 +98,17 @@ impl KiteProcess {
     pub async fn start(control_plane: &ControlPlane, options: KiteOptions) -> Result<Self> {
         let number = control_plane.files.fetch_add(1, Ordering::Relaxed);
         let unique = format!("{}-{number}", options.name);
-        let folder = control_plane.folder().join("logs");
+        let logs = control_plane.folder().join("logs");
         let log = options
             .log
-            .unwrap_or_else(|| folder.join(format!("{unique}.log")));
+            .unwrap_or_else(|| logs.join(format!("{unique}.log")));
         let identity = options.identity.unwrap_or(unique);
         let address = SocketAddr::from(([127, 0, 0, 1], free_port()?));
-        let mut command = Command::new(binary(&options.name)?);
+        let program = match &options.folder {
+            Some(folder) => folder.join(&options.name),
+            None => binary(&options.name)?,
+        };
+        let mut command = Command::new(program);
         command
             .arg("--kubeconfig")
             .arg(&options.kubeconfig)

@@ -5,6 +5,7 @@
 //! Nothing here is shipped, and nothing here imitates the API server.
 
 pub mod audit;
+pub mod cluster;
 pub mod control_plane;
 pub mod http_get;
 pub mod identity;
@@ -19,6 +20,7 @@ pub mod programs;
 pub mod stand_ins;
 pub mod wait;
 
+pub use cluster::{Cluster, ClusterOptions, shared_cluster};
 pub use control_plane::{ControlPlane, Options, ServerVersion, shared};
 pub use identity::Identity;
 pub use kite_process::{KiteOptions, KiteProcess};

@@ -1,13 +1,14 @@
 //! The disk: made once, grown, adopted, and never silently made again.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE, VM_UID};
+use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE, RETAINED};
 use kite_kubevirt::read::DataVolume;
 use kite_render::machine::{child_name, data_volume};
 use kite_render::validate::{DnsName, ValidMachine};
 use kite_runtime::apply::{Place, WriteError};
 use kube::Api;
 use kube::api::PropagationPolicy;
+use kube::core::ObjectMeta;
 use serde_json::json;
 
 use super::{Applied, Trouble};
@@ -25,8 +26,11 @@ pub async fn ensure(
 ) -> Disk {
     let disk = plan::disk(seen);
     let result = bring(pass, seen, machine, class, &disk, applied).await;
-    applied.note(result);
-    disk
+    match (applied.note(result), disk) {
+        // An adopted disk is there from now on; no watch will tell us of our own write.
+        (Some(()), Disk::Retained { claim, adopt: true }) => Disk::Present { claim },
+        (_, disk) => disk,
+    }
 }
 
 async fn bring(
@@ -147,36 +151,24 @@ async fn grow(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Result<
 /// Binds a retained disk to this machine; its owner has named its UID (rule V-19).
 async fn adopt(pass: &VmPass, seen: &Observed) -> Result<(), Trouble> {
     let uid = seen.owner.uid.as_str();
-    let bind = |api_version: &str, kind: &str| {
-        json!({
-            "apiVersion": api_version,
-            "kind": kind,
-            "metadata": {
-                "name": child_name(&seen.owner),
-                "annotations": {VM_UID: uid},
-                "labels": {VM_UID: uid},
-            },
-        })
+    let bind = |meta: &ObjectMeta| {
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
+            {"op": "add", "path": "/metadata/annotations/kite.dev~1vm-uid", "value": uid},
+            {"op": "add", "path": "/metadata/labels/kite.dev~1vm-uid", "value": uid},
+            {"op": "remove", "path": "/metadata/labels/kite.dev~1retained"},
+        ])
     };
     // The claim last: once it is bound, the disk counts as ours.
-    if let Some(disk) = &seen.disk {
-        let body = bind("cdi.kubevirt.io/v1beta1", "DataVolume");
+    let marked = |meta: &ObjectMeta| meta.labels.iter().flatten().any(|(l, _)| l == RETAINED);
+    if let Some(disk) = seen.disk.as_ref().filter(|d| marked(&d.metadata)) {
         pass.writer
-            .update(
-                &place(pass, seen),
-                disk.metadata.uid.as_deref().unwrap_or_default(),
-                &body,
-            )
+            .patch(&place(pass, seen), "adopt", bind(&disk.metadata))
             .await?;
     }
-    if let Some(claim) = &seen.claim {
-        let body = bind("v1", "PersistentVolumeClaim");
+    if let Some(claim) = seen.claim.as_ref().filter(|c| marked(&c.metadata)) {
         pass.writer
-            .update(
-                &claim_place(pass, seen),
-                claim.metadata.uid.as_deref().unwrap_or_default(),
-                &body,
-            )
+            .patch(&claim_place(pass, seen), "adopt", bind(&claim.metadata))
             .await?;
     }
     Ok(())

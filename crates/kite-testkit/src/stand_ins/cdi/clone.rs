@@ -317,3 +317,6 @@ fn refused(facts: &Facts<'_>, phase: Option<&str>, reason: &str, message: &str) 
         Step::Write(status)
     }
 }
+
+#[cfg(test)]
+mod tests;

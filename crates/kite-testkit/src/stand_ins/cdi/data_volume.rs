@@ -133,10 +133,11 @@ impl Situation {
             }
             Step::MakeClaim => return self.make_claim(world, data_volume).await,
             Step::MakeTemporary => {
-                if let Some(target) = &self.claim {
-                    let temporary = claim::temporary(data_volume, target);
-                    return make(world, data_volume, temporary).await;
-                }
+                let Some(target) = &self.claim else {
+                    return Ok(None);
+                };
+                let temporary = claim::temporary(data_volume, target);
+                return make(world, data_volume, temporary).await;
             }
             Step::Rebind => return self.rebind(world).await,
             Step::Finish => {
@@ -151,6 +152,10 @@ impl Situation {
     }
 
     async fn make_claim(&self, world: &World, data_volume: &DynamicObject) -> Pass {
+        // Somebody else's claim of that name is in the way until it goes.
+        if world.get(Res::Claim, &Key::of(data_volume)).is_some() {
+            return Ok(None);
+        }
         let Some(populator) = populated(data_volume) else {
             let note = json!({USE_POPULATOR: world.temporary_claims.to_string()});
             let patch = json!({"metadata": {"annotations": note}});

@@ -8,6 +8,7 @@ mod launcher;
 mod live_update;
 mod phases;
 mod power;
+mod secrets;
 pub(super) mod vm;
 mod vm_status;
 pub(super) mod vmi;

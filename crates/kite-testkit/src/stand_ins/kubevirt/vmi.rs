@@ -11,12 +11,16 @@ use serde_json::{Value, json};
 use super::disks::{claims, disks};
 use super::launcher;
 use super::phases::{Facts, Requests, Step, next};
+use super::secrets;
 use crate::stand_ins::behaviour::Fault;
 use crate::stand_ins::cache::Key;
 use crate::stand_ins::clock::hash;
 use crate::stand_ins::names::{DOMAIN, KUBEVIRT_MANAGER, NODES, Res, VM_FINALIZER};
 use crate::stand_ins::value::{condition_is, merge_patch, status, text};
 use crate::stand_ins::world::{Pass, World, going, uid};
+
+/// How often a launcher looks for a Secret that is missing.
+const MOUNT_AGAIN: f64 = 2.0;
 
 /// One pass.
 pub(in crate::stand_ins) async fn pass(world: &World, key: &Key) -> Pass {
@@ -106,6 +110,10 @@ async fn carry_out(
         }
         Step::Launch => return launch(world, vmi).await,
         Step::RunLauncher => {
+            let namespace = vmi.namespace().unwrap_or_default();
+            if !secrets::all_there(world, &namespace, vmi).await? {
+                return Ok(Some(world.clock.scaled(MOUNT_AGAIN)));
+            }
             if let Some(pod) = pod {
                 let running = launcher::running(pod);
                 world

@@ -1,0 +1,199 @@
+//! A cluster in which kite-vm runs alone, and short ways to say things in it.
+#![allow(
+    dead_code,
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use k8s_openapi::NamespaceResourceScope;
+use kite_api::condition;
+use kite_api::{Condition, KiteVirtualMachine};
+use kite_testkit::cluster::{CONTROLLERS, IMAGE};
+use kite_testkit::{Cluster, ClusterOptions, install, wait};
+use kube::api::{Patch, PatchParams};
+use kube::{Api, Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use tokio::sync::OnceCell;
+
+/// Longer than any step of a life at the cluster's speed takes.
+pub const LONG: Duration = Duration::from_secs(60);
+/// How soon something that was changed by hand must be as it was (rule: within 5 s).
+pub const REPAIR: Duration = Duration::from_secs(5);
+
+/// The cluster of this test binary: kite-vm and the stand-ins, nobody else.
+pub async fn cluster() -> &'static Cluster {
+    static CLUSTER: OnceCell<Cluster> = OnceCell::const_new();
+    CLUSTER
+        .get_or_init(|| async {
+            let without = CONTROLLERS
+                .into_iter()
+                .filter(|c| *c != "kite-vm")
+                .collect();
+            let options = ClusterOptions {
+                without,
+                ..ClusterOptions::default()
+            };
+            Cluster::start(options).await.unwrap()
+        })
+        .await
+}
+
+/// A namespace in the shared cluster, prepared for machines as an administrator prepares one.
+pub struct Place {
+    pub cluster: &'static Cluster,
+    pub client: Client,
+    pub namespace: String,
+}
+
+impl Place {
+    /// A new namespace without a KiteUser, with the role that kite-vm needs there.
+    pub async fn new(namespace: &str) -> Self {
+        let place = Self::unprepared(namespace).await;
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+            "metadata": {"name": "kite-vm-secrets", "namespace": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "kite-vm-secrets"},
+            "subjects": [{"kind": "ServiceAccount", "name": "kite-vm", "namespace": "kite-system"}],
+        });
+        install::apply(&place.client, &binding.to_string())
+            .await
+            .unwrap();
+        place
+    }
+
+    pub async fn unprepared(namespace: &str) -> Self {
+        let cluster = cluster().await;
+        let client = cluster.client().await;
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+        install::apply(&client, &object.to_string()).await.unwrap();
+        Self {
+            cluster,
+            client,
+            namespace: namespace.to_owned(),
+        }
+    }
+
+    pub fn api<K>(&self) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
+    /// Applies a machine as `kubectl apply` would.
+    pub async fn machine(&self, name: &str, spec: Value) -> KiteVirtualMachine {
+        self.try_machine(name, spec).await.unwrap()
+    }
+
+    pub async fn try_machine(&self, name: &str, spec: Value) -> kube::Result<KiteVirtualMachine> {
+        let mut whole = json!({"cpu": 1, "memory": "1Gi", "disk": "2Gi", "image": IMAGE});
+        whole
+            .as_object_mut()
+            .unwrap()
+            .extend(spec.as_object().unwrap().clone());
+        let object = json!({
+            "apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine",
+            "metadata": {"name": name, "namespace": self.namespace}, "spec": whole,
+        });
+        let params = PatchParams::apply("kubectl").force();
+        self.api::<KiteVirtualMachine>()
+            .patch(name, &params, &Patch::Apply(&object))
+            .await
+    }
+
+    /// Merges into an object, as somebody at a keyboard does.
+    pub async fn edit<K>(&self, name: &str, patch: Value) -> K
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        let params = PatchParams {
+            field_manager: Some("somebody".into()),
+            ..PatchParams::default()
+        };
+        self.api::<K>()
+            .patch(name, &params, &Patch::Merge(&patch))
+            .await
+            .unwrap()
+    }
+
+    /// Waits until an object is as a predicate says.
+    pub async fn until<K>(
+        &self,
+        name: &str,
+        limit: Duration,
+        is: impl Fn(&K) -> bool + Send + Sync,
+    ) -> K
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + serde::Serialize
+            + 'static,
+    {
+        wait::wait_until(&self.api::<K>(), name, limit, is)
+            .await
+            .unwrap()
+    }
+
+    pub async fn gone<K>(&self, name: &str, limit: Duration)
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + Sync
+            + serde::Serialize
+            + 'static,
+    {
+        wait::wait_gone(&self.api::<K>(), name, limit)
+            .await
+            .unwrap();
+    }
+
+    /// Waits until a machine has everything it needs.
+    pub async fn applied(&self, name: &str) -> KiteVirtualMachine {
+        self.until(name, LONG, |m: &KiteVirtualMachine| {
+            let applied = condition_of(m, condition::RESOURCES_APPLIED);
+            applied.is_some_and(|c| {
+                c.status == "True" && c.observed_generation == m.metadata.generation
+            })
+        })
+        .await
+    }
+
+    /// Waits until a condition has a reason.
+    pub async fn says(
+        &self,
+        name: &str,
+        type_: &'static str,
+        reason: &'static str,
+    ) -> KiteVirtualMachine {
+        self.until(name, LONG, move |m: &KiteVirtualMachine| {
+            condition_of(m, type_).is_some_and(|c| c.reason == reason)
+        })
+        .await
+    }
+}
+
+pub fn condition_of<'a>(machine: &'a KiteVirtualMachine, type_: &str) -> Option<&'a Condition> {
+    condition::find(&machine.status.as_ref()?.conditions, type_)
+}
+
+pub fn uid<K: ResourceExt>(object: &K) -> String {
+    object.uid().unwrap()
+}
