@@ -1,7 +1,13 @@
-//! The `kite-service` controller. Its parts are public so that tests and the
-//! manifest generator can use them; it is not a library for others.
+//! kite-service tells whether a machine can be reached: whether its Service is
+//! as declared, where it is, and whether anything answers behind it.
+//!
+//! It makes, changes and deletes no Service; what it reports, kite-vm repairs.
+//! Its parts are public for the tests and the manifest generator, not for others.
 
-use kite_runtime::rbac::Rule;
+pub mod clocks;
+pub mod controller;
+pub mod observe;
+pub mod reconcile;
+pub mod status;
 
-/// What this controller may do, beyond what every controller may.
-pub const RULES: &[Rule] = &[];
+pub use controller::{KiteService, RULES};

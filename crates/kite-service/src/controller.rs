@@ -1,0 +1,158 @@
+//! Wiring: which changes wake which machines, and the rights that takes.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Service;
+use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
+use kite_api::KiteVirtualMachine;
+use kite_api::condition::SERVICE_READY;
+use kite_api::labels::{Controller, MANAGED_SELECTOR};
+use kite_runtime::apply::Writer;
+use kite_runtime::pass::drive;
+use kite_runtime::rbac::Rule;
+use kite_runtime::{Feeds, Key, Process, Program, Watch};
+
+use crate::observe::{SliceIndex, World, is_ready, service_of};
+use crate::reconcile::ServicePass;
+use crate::status::{is_leaving, standing};
+
+/// What this controller may do, beyond what every controller may.
+pub const RULES: &[Rule] = &[
+    Rule::cluster(
+        "kite.dev",
+        &["kitevirtualmachines"],
+        &["list", "watch"],
+        "whose Service it is, and whether anything should answer",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kitevirtualmachines/status"],
+        &["patch"],
+        "its own part of the status",
+    ),
+    Rule::cluster(
+        "",
+        &["services"],
+        &["list", "watch"],
+        "whether the Service is as declared",
+    ),
+    Rule::cluster(
+        "discovery.k8s.io",
+        &["endpointslices"],
+        &["list", "watch"],
+        "whether anything answers behind it",
+    ),
+];
+
+/// Flags of kite-service alone.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Flags {}
+
+/// The program.
+pub struct KiteService;
+
+impl Program for KiteService {
+    const CONTROLLER: Controller = Controller::Service;
+    const ABOUT: &'static str = "Tells whether each virtual machine can be reached.";
+    type Flags = Flags;
+
+    async fn run(process: Process, _flags: Flags) -> anyhow::Result<()> {
+        let mut feeds = Feeds::new(process.health.clone());
+        let world = watch(&mut feeds, &process);
+        let writer = Writer::new(
+            process.client.clone(),
+            Controller::Service.name(),
+            Arc::clone(&process.metrics),
+        );
+        let pass = ServicePass::new(world, writer, process.events.clone());
+        drive(&process, feeds, pass).await
+    }
+}
+
+fn watch(feeds: &mut Feeds, process: &Process) -> World {
+    let client = || process.client.clone();
+    let index = SliceIndex::default();
+    let noting = index.clone();
+    World {
+        machines: feeds.primary(
+            Watch::objects("KiteVirtualMachine", client())
+                .reads(reads_of_machine)
+                .trim(trim_machine),
+        ),
+        // A Service has the machine's name; whose it is is the pass's question.
+        services: feeds.watch(
+            Watch::objects("Service", client())
+                .labels(MANAGED_SELECTOR)
+                .reads(reads_of_service),
+            |key, _| vec![key.clone()],
+        ),
+        slices: feeds.watch(
+            Watch::objects("EndpointSlice", client())
+                .labels(MANAGED_SELECTOR)
+                .reads(reads_of_slice)
+                .trim(trim_slice),
+            move |key: &Key, slice: Option<&EndpointSlice>| {
+                let service = slice.and_then(service_of);
+                if let Some(service) = &service {
+                    noting.note(service, key);
+                }
+                service.into_iter().collect()
+            },
+        ),
+        index,
+    }
+}
+
+fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    is_leaving(machine).hash(&mut hasher);
+    serde_json::to_string(&machine.spec.power_state)
+        .unwrap_or_default()
+        .hash(&mut hasher);
+    if let Some(status) = &machine.status {
+        status.service_name.is_some().hash(&mut hasher);
+        let own = standing(machine);
+        serde_json::to_string(&own)
+            .unwrap_or_default()
+            .hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+fn trim_machine(machine: &mut KiteVirtualMachine) {
+    machine.spec.ssh_authorized_keys = Vec::new();
+    machine.metadata.annotations = None;
+    if let Some(status) = &mut machine.status {
+        status.conditions.retain(|c| c.type_ == SERVICE_READY);
+    }
+}
+
+fn reads_of_service(service: &Service) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    let meta = &service.metadata;
+    (&meta.labels, &meta.annotations).hash(&mut hasher);
+    let rest = (&meta.owner_references, &service.spec, &service.status);
+    serde_json::to_string(&rest)
+        .unwrap_or_default()
+        .hash(&mut hasher);
+    hasher.finish()
+}
+
+fn reads_of_slice(slice: &EndpointSlice) -> u64 {
+    u64::from(is_ready(slice))
+}
+
+/// Who the endpoints are is kube-proxy's business; whether one is ready is all that is read.
+fn trim_slice(slice: &mut EndpointSlice) {
+    slice.metadata.annotations = None;
+    slice.metadata.owner_references = None;
+    slice.ports = None;
+    for endpoint in &mut slice.endpoints {
+        let conditions = endpoint.conditions.take();
+        *endpoint = Endpoint {
+            conditions,
+            ..Endpoint::default()
+        };
+    }
+}

@@ -1,0 +1,7 @@
+//! The `kite-service` process.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    kite_runtime::main::<kite_service::KiteService>()
+}
