@@ -165,10 +165,12 @@ async fn a_process_that_is_killed_midway_goes_on_where_it_was_and_then_is_quiet(
 
     let stand_ins = start(&plane);
     wait_count(&client, "VirtualMachine", machines(), ready).await;
+    let spent = |process: &Process| process.cpu();
     eprintln!(
-        "all run after {:?}, {:?}",
+        "all run after {:?}; CPU time: stand-ins {:?}, apiserver {:?}",
         began.elapsed(),
-        stand_ins.memory()
+        spent(&stand_ins),
+        plane.apiserver().as_deref().map(spent),
     );
     is_quiet(&plane, &client).await;
     follows_live(&client).await;

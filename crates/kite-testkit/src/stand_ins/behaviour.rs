@@ -21,8 +21,10 @@ pub const EVERY_OBJECT: &str = "every-object";
 /// One thing that goes wrong, or goes a rarer way.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// The controller does not look at the object at all.
+    /// virt-controller does not look at the machine at all.
     Unseen,
+    /// cdi-controller does not look at the DataVolume at all.
+    DiskUnseen,
     /// virt-controller writes this `printableStatus`, whatever it sees.
     PrintableStatus(String),
     /// The machine's finalizer never goes.
@@ -73,6 +75,7 @@ impl Fault {
     fn word(&self) -> &'static str {
         match self {
             Self::Unseen => "unseen",
+            Self::DiskUnseen => "disk-unseen",
             Self::PrintableStatus(_) => "printable-status",
             Self::VmFinalizerStays => "vm-finalizer-stays",
             Self::VmiFinalizerStays => "vmi-finalizer-stays",
@@ -125,6 +128,7 @@ impl FromStr for Fault {
         let (word, value) = text.trim().split_once('=').unwrap_or((text.trim(), ""));
         let plain = [
             Self::Unseen,
+            Self::DiskUnseen,
             Self::PrintableStatus(value.to_owned()),
             Self::VmFinalizerStays,
             Self::VmiFinalizerStays,

@@ -1,19 +1,19 @@
-//! Admission, quota, endpoints and failures on request.
+//! A running machine's surroundings, and failures on request.
 
 use std::collections::BTreeMap;
 
 use kite_testkit::stand_ins::Fault;
 use kube::ResourceExt;
-use kube::api::{DynamicObject, ListParams, PatchParams};
+use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use crate::harness::{IMAGES, Stage, conditions, plane, text};
+use crate::harness::{Stage, conditions, text};
 
-fn printable(machine: &DynamicObject) -> &str {
+pub(crate) fn printable(machine: &DynamicObject) -> &str {
     text(machine, "/status/printableStatus")
 }
 
-fn on_claim() -> Value {
+pub(crate) fn on_claim() -> Value {
     json!({"name": "root", "persistentVolumeClaim": {"claimName": "d"}})
 }
 
@@ -60,170 +60,6 @@ async fn a_running_machine_has_a_node_addresses_a_launcher_and_endpoints() {
 }
 
 #[tokio::test]
-async fn a_quota_on_memory_keeps_the_launcher_out_and_heals() {
-    let stage = Stage::new("launcher-quota").await;
-    let hard = json!({"requests.memory": "1Gi"});
-    stage
-        .make(
-            "ResourceQuota",
-            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
-        )
-        .await;
-    stage
-        .wait("ResourceQuota", "q", |quota| {
-            quota.data.pointer("/status/hard").is_some()
-        })
-        .await;
-    stage.claim("d").await;
-    stage
-        .make("VirtualMachine", Stage::machine("m", "Always", &on_claim()))
-        .await;
-    let refused = |vm: &DynamicObject| {
-        conditions(vm)
-            .get("Synchronized")
-            .is_some_and(|said| said == "False:FailedCreate")
-    };
-    let machine = stage.wait("VirtualMachine", "m", refused).await;
-    assert!(
-        machine.data["status"]
-            .to_string()
-            .contains("exceeded quota: q"),
-        "{:?}",
-        machine.data["status"]
-    );
-    assert_eq!(printable(&machine), "Starting");
-    stage
-        .merge(
-            "ResourceQuota",
-            "q",
-            json!({"spec": {"hard": {"requests.memory": "2Gi"}}}),
-        )
-        .await;
-    stage
-        .wait("VirtualMachine", "m", |vm| printable(vm) == "Running")
-        .await;
-}
-
-#[tokio::test]
-async fn the_webhooks_fill_in_and_refuse_with_the_real_words() {
-    let stage = Stage::new("admission").await;
-    let made = stage
-        .make("VirtualMachine", Stage::machine("m", "Halted", &on_claim()))
-        .await;
-    assert_eq!(text(&made, "/spec/template/spec/architecture"), "amd64");
-    assert!(!text(&made, "/spec/template/spec/domain/firmware/uuid").is_empty());
-    let mut both = Stage::machine("both", "Always", &on_claim());
-    both["spec"]["running"] = json!(true);
-    let refused = stage
-        .try_make("VirtualMachine", both)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("virtualmachine-validator.kubevirt.io"),
-        "{refused}"
-    );
-    assert!(refused.contains("mutually exclusive"), "{refused}");
-
-    stage.make("DataVolume", Stage::disk("m", "golden")).await;
-    let edit = json!({"spec": {"storage": {"resources": {"requests": {"storage": "4Gi"}}}}});
-    let api = stage.api("DataVolume");
-    let patch = kube::api::Patch::Merge(&edit);
-    let refused = api
-        .patch("m", &PatchParams::default(), &patch)
-        .await
-        .unwrap_err()
-        .to_string();
-    assert!(
-        refused.contains("Cannot update DataVolume Spec"),
-        "{refused}"
-    );
-    stage.claim("planted").await;
-    let refused = stage
-        .try_make("DataVolume", Stage::disk("planted", "golden"))
-        .await
-        .unwrap_err();
-    assert!(refused.to_string().contains("already exists"), "{refused}");
-    stage.behaviour.set(
-        "admission",
-        "unwanted",
-        Fault::Refuse("not today".to_owned()),
-    );
-    let refused = stage
-        .try_make(
-            "VirtualMachine",
-            Stage::machine("unwanted", "Always", &on_claim()),
-        )
-        .await;
-    assert!(refused.unwrap_err().to_string().contains("not today"));
-}
-
-#[tokio::test]
-async fn cloning_needs_a_right_in_the_namespace_of_the_source() {
-    let stage = Stage::new("rights").await;
-    let (plane, _) = plane().await;
-    let identity = plane.identity("rights", "cloner").await.unwrap();
-    let role = [
-        "-n",
-        "rights",
-        "create",
-        "role",
-        "disks",
-        "--verb=create",
-        "--resource=datavolumes.cdi.kubevirt.io",
-    ];
-    let bind = [
-        "-n",
-        "rights",
-        "create",
-        "rolebinding",
-        "disks",
-        "--role=disks",
-        "--serviceaccount=rights:cloner",
-    ];
-    for line in [&role[..], &bind[..]] {
-        plane.kubectl(line).await.unwrap().ok().unwrap();
-    }
-    let limited = Stage {
-        client: identity.client().await.unwrap(),
-        ..stage
-    };
-    let refused = limited
-        .try_make("DataVolume", Stage::disk("m", "golden"))
-        .await
-        .unwrap_err()
-        .to_string();
-    let words = "Authorization failed, message is: User system:serviceaccount:rights:cloner has insufficient permissions in clone source namespace kite-images";
-    assert!(refused.contains(words), "{refused}");
-    let role = [
-        "-n",
-        IMAGES,
-        "create",
-        "role",
-        "clone",
-        "--verb=create",
-        "--resource=datavolumes.cdi.kubevirt.io/source",
-    ];
-    let bind = [
-        "-n",
-        IMAGES,
-        "create",
-        "rolebinding",
-        "clone",
-        "--role=clone",
-        "--serviceaccount=rights:cloner",
-    ];
-    for line in [&role[..], &bind[..]] {
-        plane.kubectl(line).await.unwrap().ok().unwrap();
-    }
-    let disk = limited.make("DataVolume", Stage::disk("m", "golden")).await;
-    assert!(
-        disk.annotations()
-            .contains_key("cdi.kubevirt.io/storage.clone.token")
-    );
-}
-
-#[tokio::test]
 async fn an_annotation_on_the_namespace_asks_for_a_failure_from_outside() {
     let stage = Stage::new("asked").await;
     running(&stage).await;
@@ -241,6 +77,10 @@ async fn an_annotation_on_the_namespace_asks_for_a_failure_from_outside() {
     stage
         .wait("VirtualMachine", "m", |vm| printable(vm) == "Nonsense")
         .await;
+    let notes = note("agent-connected");
+    stage.merge("Namespace", "asked", notes).await;
+    let agent = |vm: &DynamicObject| conditions(vm).contains_key("AgentConnected");
+    stage.wait("VirtualMachine", "m", agent).await;
     stage
         .merge("Namespace", "asked", note("agent-connected,virtctl-stop"))
         .await;
@@ -305,23 +145,6 @@ async fn a_namespace_with_a_running_machine_goes() {
 }
 
 #[tokio::test]
-async fn a_webhook_without_an_answer_closes_the_door() {
-    let stage = Stage::new("silent").await;
-    stage.behaviour.set("silent", "m", Fault::NoAnswer);
-    let machine = Stage::machine("m", "Always", &on_claim());
-    let refused = stage
-        .try_make("VirtualMachine", machine.clone())
-        .await
-        .unwrap_err();
-    assert!(
-        refused.to_string().contains("failed calling webhook"),
-        "{refused}"
-    );
-    stage.behaviour.clear("silent", "m", &Fault::NoAnswer);
-    stage.make("VirtualMachine", machine).await;
-}
-
-#[tokio::test]
 async fn a_clone_can_hang_restart_and_fail_and_goes_on_when_it_may() {
     let stage = Stage::new("clones").await;
     let phase = |disk: &DynamicObject| text(disk, "/status/phase").to_owned();
@@ -350,4 +173,23 @@ async fn a_clone_can_hang_restart_and_fail_and_goes_on_when_it_may() {
     stage
         .wait("DataVolume", "m", |disk| phase(disk) == "Succeeded")
         .await;
+}
+
+#[tokio::test]
+async fn a_finalizer_that_stays_holds_a_machine_until_it_may_go() {
+    let stage = Stage::new("stays").await;
+    stage.behaviour.set("stays", "m", Fault::VmFinalizerStays);
+    stage.behaviour.set("stays", "m", Fault::VmiFinalizerStays);
+    running(&stage).await;
+    stage.delete("VirtualMachine", "m").await;
+    let off = |vmi: &DynamicObject| text(vmi, "/status/phase") == "Succeeded";
+    stage.wait("VirtualMachineInstance", "m", off).await;
+    stage
+        .behaviour
+        .clear("stays", "m", &Fault::VmiFinalizerStays);
+    stage.wait_gone("VirtualMachineInstance", "m").await;
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+    stage.wait("VirtualMachine", "m", |_| true).await;
+    stage.behaviour.clear_all("stays", "m");
+    stage.wait_gone("VirtualMachine", "m").await;
 }

@@ -332,6 +332,7 @@ fn resource(kind: &str) -> ApiResource {
         "PersistentVolumeClaim" => ("", "v1", "persistentvolumeclaims"),
         "Pod" => ("", "v1", "pods"),
         "ResourceQuota" => ("", "v1", "resourcequotas"),
+        "Secret" => ("", "v1", "secrets"),
         "Service" => ("", "v1", "services"),
         "ServiceAccount" => ("", "v1", "serviceaccounts"),
         other => panic!("{other} is not known here"),

@@ -24,7 +24,7 @@ impl Life {
     async fn new(file: &str, namespace: &str) -> Self {
         let stage = Stage::new(namespace).await;
         // The player of the recordings was CDI; here the test is.
-        stage.behaviour.set(namespace, "d", Fault::Unseen);
+        stage.behaviour.set(namespace, "d", Fault::DiskUnseen);
         let machines = stage.record("VirtualMachine");
         let mut known = BTreeSet::new();
         for file in [
@@ -81,7 +81,7 @@ impl Life {
 
     async fn data_volume(&self, phase: &str) {
         let namespace = &self.stage.namespace;
-        self.stage.behaviour.set(namespace, "d", Fault::Unseen);
+        self.stage.behaviour.set(namespace, "d", Fault::DiskUnseen);
         self.stage
             .make("DataVolume", Stage::disk("d", "golden"))
             .await;

@@ -6,3 +6,4 @@ mod faults;
 mod harness;
 mod lives;
 mod recorded;
+mod refusals;

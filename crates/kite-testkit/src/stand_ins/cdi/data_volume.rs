@@ -28,7 +28,7 @@ pub(in crate::stand_ins) async fn pass(world: &World, key: &Key) -> Pass {
     let Some(data_volume) = world.get(Res::DataVolume, key) else {
         return Ok(None);
     };
-    if going(&data_volume) || world.behaviour.has(key, &Fault::Unseen) {
+    if going(&data_volume) || world.behaviour.has(key, &Fault::DiskUnseen) {
         return Ok(None);
     }
     let at = Situation::of(world, key, &data_volume);
