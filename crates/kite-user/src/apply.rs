@@ -9,7 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kite_api::KiteUser;
 use kite_render::compare::{Compare, Rules, differences};
@@ -24,9 +24,9 @@ use serde::Serialize;
 
 use crate::observe::{Caches, NamespaceMeta};
 use crate::plan::{
-    Children, Standing, in_force, is_bound, judge, namespace_of, tenant_binding_name,
+    Children, Standing, is_bound, is_counted, is_taken_in, judge, namespace_of, tenant_binding_name,
 };
-use crate::status::{Part, Progress, QUOTA_PENDING};
+use crate::status::{Part, QUOTA_PENDING};
 
 /// The writes of one pass, and what came of them.
 pub struct Work<'a> {
@@ -149,8 +149,7 @@ impl<'a> Work<'a> {
             format!("the network policies {ISOLATION_POLICY} and kite-clone are in force"),
         );
         for policy in &children.policies {
-            let kept = self.child(&self.caches.policies, policy).await;
-            let kept = self.taken(kept)?;
+            let kept = self.keep(&self.caches.policies, policy).await?;
             part = worse(part, kept.err());
         }
         Ok(part)
@@ -165,12 +164,11 @@ impl<'a> Work<'a> {
         let caches = self.caches;
         let mut limits = Limits::new();
         let mut part = if let Some(quota) = &children.quota {
-            let kept = self.child(&caches.quotas, quota).await;
-            match self.taken(kept)? {
+            match self.keep(&caches.quotas, quota).await? {
                 Ok(live) => {
                     let spec = live.spec.as_ref();
                     limits = spec.and_then(|s| s.hard.clone()).unwrap_or_default();
-                    quota_part(in_force(&live))
+                    quota_part(Some(&live))
                 }
                 Err(part) => part,
             }
@@ -183,8 +181,8 @@ impl<'a> Work<'a> {
             )
         };
         if let Some(range) = &children.limit_range {
-            let kept = self.child(&caches.limit_ranges, range).await;
-            part = worse(part, self.taken(kept)?.err());
+            let kept = self.keep(&caches.limit_ranges, range).await?;
+            part = worse(part, kept.err());
         } else {
             let key = Key::new(namespace, LIMIT_RANGE);
             self.remove(&caches.limit_ranges, key).await?;
@@ -229,8 +227,7 @@ impl<'a> Work<'a> {
         {
             self.remove(cache, key).await?;
         }
-        let kept = self.child(cache, wanted).await;
-        self.taken(kept)
+        self.keep(cache, wanted).await
     }
 
     /// Closes a quota or opens it again; what came of it is the caller's to judge.
@@ -239,6 +236,31 @@ impl<'a> Work<'a> {
         K: Object + Compare + Serialize + Resource<Scope = NamespaceResourceScope>,
     {
         self.child(cache, wanted).await.map(|kept| kept.object)
+    }
+
+    /// Keeps a child: the object, or what its part has to say, or the end of the pass.
+    async fn keep<K>(
+        &mut self,
+        cache: &Cache<K>,
+        wanted: &K,
+    ) -> Result<Result<Arc<K>, Part>, WriteError>
+    where
+        K: Object + Compare + Serialize + Resource<Scope = NamespaceResourceScope>,
+    {
+        match self.child(cache, wanted).await {
+            Ok(Kept {
+                object,
+                differs: None,
+            }) => Ok(Ok(object)),
+            Ok(Kept { object, differs }) => Ok(Err(not_in_force(object.as_ref(), differs))),
+            Err(error) => {
+                let Some(part) = Part::of_error(&error) else {
+                    return Err(error);
+                };
+                self.refused.get_or_insert(error);
+                Ok(Err(part))
+            }
+        }
     }
 
     async fn child<K>(&mut self, cache: &Cache<K>, wanted: &K) -> Result<Kept<K>, WriteError>
@@ -295,40 +317,26 @@ impl<'a> Work<'a> {
             key,
         }
     }
-
-    /// Sorts what came of a child: the object, or what its part has to say, or the end of the pass.
-    fn taken<K: Object>(
-        &mut self,
-        kept: Result<Kept<K>, WriteError>,
-    ) -> Result<Result<Arc<K>, Part>, WriteError> {
-        match kept {
-            Ok(Kept {
-                object,
-                differs: None,
-            }) => Ok(Ok(object)),
-            Ok(Kept { object, differs }) => Ok(Err(not_in_force(object.as_ref(), differs))),
-            Err(error) => {
-                let Some(part) = Part::of_error(&error) else {
-                    return Err(error);
-                };
-                self.refused.get_or_insert(error);
-                Ok(Err(part))
-            }
-        }
-    }
 }
 
 /// The limits of a quota.
 pub type Limits =
     std::collections::BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>;
 
-/// What is to be said of a quota that is there as it should be.
-pub fn quota_part(in_force: bool) -> Part {
-    if in_force {
-        Part::good("Enforced", format!("the limits of {QUOTA} are in force"))
-    } else {
-        let waits = format!("the server has not yet taken in the limits of {QUOTA}");
-        Part::coming(QUOTA_PENDING, waits)
+/// What is to be said of a quota that is there as it should be, or not there yet.
+pub fn quota_part(quota: Option<&ResourceQuota>) -> Part {
+    match quota.filter(|quota| is_taken_in(quota)) {
+        Some(quota) if is_counted(quota) => {
+            Part::good("Enforced", format!("the limits of {QUOTA} are in force"))
+        }
+        Some(_) => Part::coming(
+            "QuotaUncounted",
+            "the server does not count machines yet and refuses them until it does; it looks for new kinds every few minutes",
+        ),
+        None => {
+            let waits = format!("the server has not yet taken in the limits of {QUOTA}");
+            Part::coming(QUOTA_PENDING, waits)
+        }
     }
 }
 
@@ -347,9 +355,4 @@ fn worse(part: Part, other: Option<Part>) -> Part {
         Some(other) if other.progress > part.progress => other,
         _ => part,
     }
-}
-
-/// Whether a part needs no more work.
-pub fn is_good(part: &Part) -> bool {
-    part.progress == Progress::Good
 }

@@ -24,6 +24,7 @@ use kite_runtime::{Cache, Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta as Meta;
 
 use crate::observe::{Caches, USER_CRD};
+use crate::plan::is_counted;
 use crate::reconcile::Reconciler;
 use crate::siblings::Siblings;
 
@@ -195,11 +196,12 @@ fn watch(feeds: &mut Feeds, process: &Process, siblings: &Arc<Siblings>) -> Cach
         move |key, _| by_name.of(&key.name),
     );
     let quotas = Watch::objects("ResourceQuota", client()).reads(|quota: &ResourceQuota| {
-        // What is used changes with every pod and concerns no pass.
+        // How much is used changes with every pod and concerns no pass.
         let hard = quota.status.as_ref().and_then(|s| s.hard.as_ref());
         let said = serde_json::to_string(&(&quota.spec, hard)).unwrap_or_default();
         let meta = &quota.metadata;
-        hash(&(going(meta), &meta.labels, &meta.annotations, said))
+        let stands = (going(meta), &meta.labels, &meta.annotations);
+        hash(&(stands, said, is_counted(quota)))
     });
     Caches {
         users,

@@ -8,7 +8,7 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kite_api::KiteUser;
 use kite_api::labels::{USER, USER_UID};
-use kite_render::user::{self, ServiceAccount};
+use kite_render::user::{self, COUNT_KEY, ServiceAccount};
 use kite_render::validate::{DnsLabel, UserOwner, ValidPlatform, ValidUser};
 
 /// How a user stands to the namespace it names (rule U-3).
@@ -137,10 +137,23 @@ pub fn tenant_binding_name(user: &KiteUser) -> String {
 }
 
 /// Whether the server has taken in a quota as it is written (rules U-6, U-10).
-pub fn in_force(quota: &ResourceQuota) -> bool {
+pub fn is_taken_in(quota: &ResourceQuota) -> bool {
     let spec = quota.spec.as_ref().and_then(|s| s.hard.as_ref());
     let status = quota.status.as_ref().and_then(|s| s.hard.as_ref());
     spec.is_some() && spec == status
+}
+
+/// Whether machines can be made under a quota that is taken in.
+///
+/// A quota that counts machines refuses every one of them until their number is known, and the
+/// quota controller looks for new kinds every now and then only: in the first minutes after
+/// Kite's kinds were installed it may not know this one.
+pub fn is_counted(quota: &ResourceQuota) -> bool {
+    let status = quota.status.as_ref();
+    let hard = status.and_then(|s| s.hard.as_ref());
+    let used = status.and_then(|s| s.used.as_ref());
+    !hard.is_some_and(|h| h.contains_key(COUNT_KEY))
+        || used.is_some_and(|u| u.contains_key(COUNT_KEY))
 }
 
 #[cfg(test)]
@@ -245,26 +258,23 @@ mod tests {
 
     // U-6
     #[test]
-    fn a_quota_is_in_force_when_the_server_has_taken_in_all_of_it() {
-        let quota = |spec: &[(&str, &str)], status: &[(&str, &str)]| {
-            let map = |pairs: &[(&str, &str)]| -> serde_json::Value {
-                pairs
-                    .iter()
-                    .map(|(k, v)| ((*k).to_owned(), (*v).into()))
-                    .collect::<serde_json::Map<_, _>>()
-                    .into()
+    fn a_quota_is_taken_in_when_all_of_it_is_and_counted_when_machines_are() {
+        let quota = |spec: &[&str], hard: &[&str], used: &[&str]| -> ResourceQuota {
+            let map = |keys: &[&str]| -> serde_json::Map<_, _> {
+                keys.iter().map(|k| ((*k).to_owned(), "1".into())).collect()
             };
-            serde_json::from_value(serde_json::json!({
-                "metadata": {}, "spec": {"hard": map(spec)}, "status": {"hard": map(status)}
-            }))
-            .unwrap()
+            let object = serde_json::json!({
+                "metadata": {}, "spec": {"hard": map(spec)},
+                "status": {"hard": map(hard), "used": map(used)}
+            });
+            serde_json::from_value(object).unwrap()
         };
-        assert!(in_force(&quota(&[("pods", "1")], &[("pods", "1")])));
-        assert!(!in_force(&quota(&[("pods", "1")], &[("pods", "2")])));
-        assert!(!in_force(&quota(
-            &[("pods", "1"), ("services", "1")],
-            &[("pods", "1")]
-        )));
-        assert!(!in_force(&ResourceQuota::default()));
+        let both = ["pods", COUNT_KEY];
+        assert!(is_taken_in(&quota(&both, &both, &[])));
+        assert!(!is_taken_in(&quota(&both, &["pods"], &[])));
+        assert!(!is_taken_in(&ResourceQuota::default()));
+        assert!(is_counted(&quota(&both, &both, &both)));
+        assert!(!is_counted(&quota(&both, &both, &["pods"])));
+        assert!(is_counted(&quota(&["pods"], &["pods"], &[])));
     }
 }

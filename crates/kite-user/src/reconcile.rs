@@ -22,7 +22,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::apply::{Found, Limits, Work, quota_part};
 use crate::observe::Caches;
-use crate::plan::{Children, Standing, in_force, is_bound};
+use crate::plan::{Children, Standing, is_bound};
 use crate::siblings::Siblings;
 use crate::status::{self, Part, Parts, Progress};
 
@@ -259,7 +259,7 @@ impl Reconciler {
         };
         let live = self.caches.quotas.get(&Key::of(&quota));
         let live = live.filter(|live| is_bound(&live.metadata) && quota.matches(live));
-        let part = quota_part(live.as_deref().is_some_and(in_force));
+        let part = quota_part(live.as_deref());
         let hard = live.and_then(|live| live.spec.as_ref()?.hard.clone());
         (isolation, part, hard.unwrap_or_default())
     }

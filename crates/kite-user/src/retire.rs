@@ -25,7 +25,7 @@ use kube::{Api, ResourceExt};
 
 use crate::apply::Work;
 use crate::observe::{NamespaceMeta, look_for_machines, other_users};
-use crate::plan::{Standing, bare, in_force, judge, namespace_of};
+use crate::plan::{Standing, bare, is_taken_in, judge, namespace_of};
 use crate::reconcile::{Error, Reconciler, now};
 use crate::status::{self, Part};
 
@@ -135,7 +135,7 @@ impl Reconciler {
     async fn close(&self, work: &mut Work<'_>, valid: &ValidUser) -> Result<Closing, Error> {
         let closing = closing_quota(valid, &self.platform(), self.clones);
         match work.bring(&self.caches.quotas, &closing).await {
-            Ok(live) if in_force(&live) => Ok(Closing::Done),
+            Ok(live) if is_taken_in(&live) => Ok(Closing::Done),
             Ok(_) => Ok(Closing::Waiting),
             Err(error @ WriteError::NameConflict { .. }) => Ok(Closing::Impossible(error)),
             Err(error) => Err(error.into()),

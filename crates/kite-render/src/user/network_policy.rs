@@ -76,7 +76,8 @@ fn clone(user: &ValidUser, platform: &ValidPlatform) -> NetworkPolicy {
             from: Some(vec![sender]),
             ports: Some(vec![port(Protocol::TCP, CDI_UPLOAD_PORT)]),
         }]),
-        egress: None,
+        // Empty and not absent: an apply takes away only what it names.
+        egress: Some(Vec::new()),
     };
     policy(user, CLONE_POLICY, spec)
 }
