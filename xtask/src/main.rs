@@ -9,9 +9,11 @@
     reason = "a developer's tool talks to its terminal"
 )]
 
+mod demo;
 mod generate;
 mod test;
 mod tidy;
+mod up;
 mod workspace;
 
 use std::process::ExitCode;
@@ -42,6 +44,14 @@ enum Command {
         /// Run only the tests whose name contains this.
         name: Option<String>,
     },
+    /// Watch a user and a machine live their whole life on a real API server.
+    Demo(demo::DemoOptions),
+    /// Start a real control plane with Kite on it, to play with.
+    Up(up::UpOptions),
+    /// End what `up` started.
+    Down,
+    /// Show which controllers work, and which objects nobody keeps.
+    Status,
 }
 
 fn main() -> ExitCode {
@@ -60,5 +70,9 @@ fn run(command: Command) -> Result<()> {
         Command::Generate { check: false } => generate::write(),
         Command::Tidy => tidy::run(),
         Command::Test { name } => test::run(name.as_deref()),
+        Command::Demo(options) => demo::run(&options),
+        Command::Up(options) => up::run(&options),
+        Command::Down => up::down(),
+        Command::Status => up::status(),
     }
 }
