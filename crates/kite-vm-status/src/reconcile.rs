@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::clocks::{Clocks, Decision, Holds};
 use crate::observe::World;
-use crate::status::{farewell, is_leaving, standing, tell};
+use crate::status::{farewell, is_leaving, standing, takes_over, tell};
 
 /// Why a pass ended early.
 #[derive(Debug, thiserror::Error)]
@@ -94,7 +94,7 @@ impl StatusPass {
     }
 
     /// The write is bound to what it was decided on, since it speaks of a generation and carries
-    /// `phase`. The first with the VirtualMachine's UID takes `phase` over from kite-vm (rule C-10).
+    /// `phase`.
     async fn write(
         &self,
         key: &Key,
@@ -106,12 +106,9 @@ impl StatusPass {
             cache: &self.world.machines,
             key: key.clone(),
         };
-        let taking_over =
-            standing(machine).virtual_machine_uid.is_none() && status.virtual_machine_uid.is_some();
+        let force = takes_over(&standing(machine), status);
         let version = machine.metadata.resource_version.as_deref();
-        self.writer
-            .status(&place, status, version, taking_over)
-            .await?;
+        self.writer.status(&place, status, version, force).await?;
         Ok(())
     }
 

@@ -53,6 +53,17 @@ pub fn standing(machine: &KiteVirtualMachine) -> KiteVirtualMachineStatus {
     part
 }
 
+/// Whether a write takes `phase` over from kite-vm, and so has to force (rule C-10).
+///
+/// The first with the VirtualMachine's UID does. When it leaves the phase as it was, both own
+/// it from then on, since an apply of an equal value never takes a field from anybody; so the
+/// first change of a phase that kite-vm may have written takes it over as well.
+pub fn takes_over(stands: &KiteVirtualMachineStatus, next: &KiteVirtualMachineStatus) -> bool {
+    let first = stands.virtual_machine_uid.is_none() && next.virtual_machine_uid.is_some();
+    let may_be_shared = matches!(stands.phase, Some(Phase::Provisioning | Phase::Failed));
+    first || (may_be_shared && next.phase.is_some() && next.phase != stands.phase)
+}
+
 /// What should stand while the machine is leaving: nothing (rule C-10). It can wait for
 /// kite-vm to take over `phase`, so that it is never without one.
 pub fn farewell(machine: &KiteVirtualMachine) -> Told {

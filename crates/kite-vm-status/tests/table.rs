@@ -13,7 +13,7 @@ use kite_api::condition::{READY, find};
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
 use kite_vm_status::reading::{Found, read};
-use kite_vm_status::status::{Elapsed, tell};
+use kite_vm_status::status::{Elapsed, takes_over, tell};
 use serde_json::json;
 
 const STOOD: Elapsed = Elapsed {
@@ -288,4 +288,20 @@ fn a_kind_that_is_not_served_is_not_read_as_a_machine_that_is_gone() {
     assert_eq!(line(&told.status), "Unknown On Unknown DependencyMissing");
     assert_eq!(told.status.virtual_machine_uid, running.virtual_machine_uid);
     assert_eq!(told.status.node_name, running.node_name);
+}
+
+// C-10
+#[test]
+fn a_phase_that_may_be_shared_with_kite_vm_is_taken_over_when_it_first_changes() {
+    let status = |uid: Option<&str>, phase: &str| -> KiteVirtualMachineStatus {
+        serde_json::from_value(json!({"virtualMachineUID": uid, "phase": phase})).unwrap()
+    };
+    let none = KiteVirtualMachineStatus::default();
+    let taken = status(Some("v"), "Provisioning");
+    assert!(takes_over(&none, &taken));
+    assert!(!takes_over(&taken, &taken));
+    assert!(takes_over(&taken, &status(Some("v"), "Starting")));
+    let starting = status(Some("v"), "Starting");
+    assert!(!takes_over(&starting, &status(Some("v"), "Running")));
+    assert!(!takes_over(&taken, &none), "a farewell takes nothing");
 }
