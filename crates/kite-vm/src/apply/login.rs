@@ -20,6 +20,7 @@ use kite_render::validate::{CryptHash, SshPublicKey, ValidMachine};
 use kite_runtime::apply::{Place, WriteError};
 use kite_runtime::{Cache, Class, Key, Refusal};
 use kube::Api;
+use kube::core::PartialObjectMetaExt as _;
 
 use super::{Trouble, machine};
 use crate::controller::Meta;
@@ -223,6 +224,9 @@ async fn generated(
             )
         });
     };
+    // Remembered, so that its deletion need not look again.
+    let known = stored.metadata.clone().into_request_partial();
+    pass.world.logins.secrets.remember(known);
     if !seen.owns(&stored.metadata) {
         return Err(WriteError::NameConflict {
             kind: "Secret".into(),

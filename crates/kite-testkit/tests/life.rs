@@ -1,0 +1,354 @@
+//! The whole life of a user and a machine with all six controllers: what people
+//! see, what it costs, and that nothing is sent once nothing changes.
+
+mod whole;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use kite_api::KiteVirtualMachine;
+use kite_api::labels::Controller;
+use kite_api::machine::{Phase, PowerState};
+use kite_api::ownership::{conditions_of, part_of};
+use kite_testkit::kstatus::Judge;
+use kite_testkit::{Cluster, ClusterOptions};
+use kube::runtime::watcher::{self, Event, watcher};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use whole::{Counted, LONG, Tenant, conditions, is_ready, is_true};
+
+/// Everything a watcher of the machine sees, in order.
+type Seen = Arc<Mutex<Vec<KiteVirtualMachine>>>;
+
+fn follow(api: Api<KiteVirtualMachine>, seen: &Seen) -> tokio::task::JoinHandle<()> {
+    let seen = Arc::clone(seen);
+    tokio::spawn(async move {
+        let mut events = Box::pin(watcher(api, watcher::Config::default()));
+        while let Some(event) = events.next().await {
+            if let Ok(Event::Apply(machine) | Event::InitApply(machine)) = event {
+                seen.lock().unwrap().push(machine);
+            }
+        }
+    })
+}
+
+// C-5, C-9, C-10, C-11, U-4, V-17, V-18, S-2, E-3, D-2, N-4
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
+    let options = ClusterOptions {
+        args: vec![("kite-namespace", "--grace-period=3s".to_owned())],
+        ..ClusterOptions::default()
+    };
+    let cluster = Cluster::start(options).await.unwrap();
+    let audit = cluster.control_plane.audit().unwrap();
+    let alice = Tenant::new(&cluster, "alice").await;
+    let client = alice.client.clone();
+    let mark = || async { audit.settled_mark(&client).await.unwrap() };
+    let judge = Judge::start().await.unwrap();
+
+    // The server looks at new kinds again some seconds after they came, and cuts their watches.
+    quiet(&cluster).await;
+    let start = mark().await;
+    alice.create().await;
+    quiet(&cluster).await;
+    Counted::since(&cluster, &client, start)
+        .await
+        .at_most("user create", 9);
+
+    let seen = Seen::default();
+    let follower = follow(alice.api(), &seen);
+    let start = mark().await;
+    alice.machine("web", json!({})).await;
+    let machine = alice.ready("web").await;
+    quiet(&cluster).await;
+    let created = Counted::since(&cluster, &client, start).await;
+    created.at_most("create to Running, 20 ticks, no domain", 23);
+    assert!(created.events <= 4, "{} events", created.events);
+    let status = machine.status.clone().unwrap();
+    assert_eq!(status.phase, Some(Phase::Running));
+    assert_eq!(status.current_power_state, Some(PowerState::On));
+    assert!(
+        status.node_name.is_some() && !status.ip_addresses.is_empty(),
+        "{status:?}"
+    );
+
+    one_owner_for_each_field(&alice.api().get("web").await.unwrap());
+    nothing_is_sent(&cluster, &alice).await;
+    restarts_write_nothing(&cluster, &alice).await;
+
+    let start = mark().await;
+    alice
+        .edit::<KiteVirtualMachine>("web", json!({"spec": {"powerState": "Off"}}))
+        .await;
+    alice
+        .until("web", LONG, |m: &KiteVirtualMachine| {
+            is_ready(m) && phase(m) == Some(Phase::Stopped)
+        })
+        .await;
+    quiet(&cluster).await;
+    Counted::since(&cluster, &client, start)
+        .await
+        .at_most("power off", 6);
+
+    let start = mark().await;
+    alice
+        .edit::<KiteVirtualMachine>("web", json!({"spec": {"powerState": "On"}}))
+        .await;
+    alice
+        .until("web", LONG, |m: &KiteVirtualMachine| {
+            is_ready(m) && phase(m) == Some(Phase::Running)
+        })
+        .await;
+    quiet(&cluster).await;
+    Counted::since(&cluster, &client, start)
+        .await
+        .at_most("power on", 9);
+
+    let start = mark().await;
+    alice
+        .edit::<KiteVirtualMachine>("web", json!({"spec": {"delete": true}}))
+        .await;
+    alice.machine_gone("web").await;
+    quiet(&cluster).await;
+    Counted::since(&cluster, &client, start)
+        .await
+        .at_most("delete", 12);
+    follower.abort();
+
+    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    every_phase_was_true_and_came_once(&seen);
+    kstatus_was_right_at_every_event(&judge, &seen);
+
+    let start = mark().await;
+    alice.delete_user().await;
+    quiet(&cluster).await;
+    Counted::since(&cluster, &client, start)
+        .await
+        .at_most("user delete", 10);
+    alice.namespace_gone().await;
+}
+
+// V-8
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_with_a_domain_costs_two_requests_more() {
+    let cluster = Cluster::start(ClusterOptions::default()).await.unwrap();
+    let bob = Tenant::new(&cluster, "bob").await;
+    let platform = json!({
+        "apiVersion": "kite.dev/v1alpha1", "kind": "KitePlatform", "metadata": {"name": "default"},
+        "spec": {"baseDomain": "vms.example.org"},
+    });
+    kite_testkit::install::apply(&bob.client, &platform.to_string())
+        .await
+        .unwrap();
+    bob.create().await;
+    quiet(&cluster).await;
+    let start = cluster
+        .control_plane
+        .audit()
+        .unwrap()
+        .settled_mark(&bob.client)
+        .await
+        .unwrap();
+    bob.machine("web", json!({"domainPrefix": "bob-web"})).await;
+    bob.ready("web").await;
+    quiet(&cluster).await;
+    Counted::since(&cluster, &bob.client, start)
+        .await
+        .at_most("create to Running, with a domain", 25);
+}
+
+fn phase(machine: &KiteVirtualMachine) -> Option<Phase> {
+    machine.status.as_ref()?.phase
+}
+
+/// Lets the last write of a step and its echo go by: the longest hold of a status is two seconds.
+async fn quiet(cluster: &Cluster) {
+    let audit = cluster.control_plane.audit().unwrap();
+    let client = cluster.client().await;
+    let mut mark = audit.settled_mark(&client).await.unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        if Counted::since(cluster, &client, mark).await.total() == 0 {
+            return;
+        }
+        mark = audit.settled_mark(&client).await.unwrap();
+    }
+}
+
+/// C-9: each status field and condition has one field manager.
+fn one_owner_for_each_field(machine: &KiteVirtualMachine) {
+    let status = machine.status.clone().unwrap();
+    let mut owners: Vec<(String, String)> = Vec::new();
+    for entry in machine.managed_fields() {
+        if entry.subresource.as_deref() != Some("status") {
+            continue;
+        }
+        let manager = entry.manager.clone().unwrap();
+        let fields: Value = serde_json::to_value(&entry.fields_v1).unwrap();
+        for (field, inside) in fields["f:status"].as_object().unwrap() {
+            if field == "f:conditions" {
+                for key in inside
+                    .as_object()
+                    .unwrap()
+                    .keys()
+                    .filter(|k| k.starts_with("k:"))
+                {
+                    owners.push((key.clone(), manager.clone()));
+                }
+            } else {
+                owners.push((field.clone(), manager.clone()));
+            }
+        }
+    }
+    let mut fields: Vec<_> = owners.iter().map(|(f, _)| f.clone()).collect();
+    fields.sort();
+    let all = fields.len();
+    fields.dedup();
+    assert_eq!(all, fields.len(), "a field has two managers: {owners:#?}");
+    for controller in [
+        Controller::Vm,
+        Controller::VmStatus,
+        Controller::Service,
+        Controller::DataVolume,
+    ] {
+        let part = part_of(controller, &status);
+        assert!(
+            !part.conditions.is_empty(),
+            "{} says nothing",
+            controller.name()
+        );
+        for type_ in conditions_of(controller) {
+            let key = format!("k:{{\"type\":\"{type_}\"}}");
+            let others: Vec<_> = owners
+                .iter()
+                .filter(|(f, m)| *f == key && m != controller.name())
+                .collect();
+            assert!(others.is_empty(), "{type_} is written by {others:?}");
+        }
+    }
+}
+
+/// C-5: nothing changes, so nothing is sent but leases and watches, and of those few.
+async fn nothing_is_sent(cluster: &Cluster, tenant: &Tenant<'_>) {
+    let audit = cluster.control_plane.audit().unwrap();
+    let start = audit.settled_mark(&tenant.client).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let at_rest = Counted::since(cluster, &tenant.client, start).await;
+    at_rest.at_most("at rest for a minute", 0);
+    assert_eq!(at_rest.events, 0);
+    println!("leases and watches in that minute: {}", at_rest.upkeep);
+    assert!(at_rest.upkeep <= 80);
+
+    let start = audit.settled_mark(&tenant.client).await.unwrap();
+    let label = json!({"metadata": {"labels": {"somebody": "touched-it"}}});
+    tenant.edit::<KiteVirtualMachine>("web", label).await;
+    quiet(cluster).await;
+    Counted::since(cluster, &tenant.client, start)
+        .await
+        .at_most("a label that nobody reads", 0);
+}
+
+/// C-5: a restart lists and watches, and writes nothing.
+async fn restarts_write_nothing(cluster: &Cluster, tenant: &Tenant<'_>) {
+    let audit = cluster.control_plane.audit().unwrap();
+    let start = audit.settled_mark(&tenant.client).await.unwrap();
+    for name in cluster.names() {
+        let status = cluster.take(&name).terminate(Duration::from_secs(25)).await;
+        assert!(
+            status.is_some_and(|s| s.success()),
+            "{name} ended with {status:?}"
+        );
+    }
+    for name in kite_testkit::cluster::CONTROLLERS {
+        cluster.run(name, name, &[]).await.unwrap();
+    }
+    quiet(cluster).await;
+    let restarted = Counted::since(cluster, &tenant.client, start).await;
+    let writes: Vec<_> = restarted
+        .requests
+        .iter()
+        .filter(|r| r.verb != "list")
+        .collect();
+    assert!(writes.is_empty(), "a restart sent {writes:#?}");
+    println!(
+        "restart of all six: {} lists, 0 other requests",
+        restarted.total()
+    );
+}
+
+/// C-10: each phase comes once, in order, and none that was not true.
+fn every_phase_was_true_and_came_once(seen: &[KiteVirtualMachine]) {
+    let mut phases: Vec<Phase> = seen.iter().filter_map(phase).collect();
+    phases.dedup();
+    use Phase::{Deleting, Provisioning, Running, Starting, Stopped, Stopping};
+    assert_eq!(
+        phases,
+        [
+            Provisioning,
+            Starting,
+            Running,
+            Stopping,
+            Stopped,
+            Starting,
+            Running,
+            Deleting
+        ]
+    );
+    let mut writers: Vec<String> = seen.iter().filter_map(phase_manager).collect();
+    writers.dedup();
+    assert_eq!(
+        writers,
+        ["kite-vm", "kite-vm-status", "kite-vm"],
+        "phase changed hands otherwise than once, and back to be deleted"
+    );
+    for machine in seen {
+        let running =
+            machine.status.as_ref().and_then(|s| s.current_power_state) == Some(PowerState::On);
+        let ready = is_true(conditions(machine), "Ready");
+        if ready && phase(machine) == Some(Running) {
+            assert!(running, "Running while off: {machine:?}");
+        }
+        let both =
+            is_true(conditions(machine), "Reconciling") && is_true(conditions(machine), "Stalled");
+        assert!(!both, "Reconciling and Stalled at once");
+    }
+}
+
+fn phase_manager(machine: &KiteVirtualMachine) -> Option<String> {
+    machine.managed_fields().iter().find_map(|entry| {
+        let fields = serde_json::to_value(&entry.fields_v1).ok()?;
+        fields.pointer("/f:status/f:phase")?;
+        entry.manager.clone()
+    })
+}
+
+/// C-11: the real kstatus never says Current before the machine is as asked, and never Failed.
+fn kstatus_was_right_at_every_event(judge: &Judge, seen: &[KiteVirtualMachine]) {
+    let mut answers = Vec::new();
+    for machine in seen {
+        let answer = judge.status_of(machine).unwrap();
+        let expected = if machine.metadata.deletion_timestamp.is_some() {
+            "Terminating"
+        } else if is_ready(machine)
+            && matches!(phase(machine), Some(Phase::Running | Phase::Stopped))
+        {
+            "Current"
+        } else {
+            "InProgress"
+        };
+        assert_eq!(
+            answer.status, expected,
+            "{} for {machine:#?}",
+            answer.message
+        );
+        answers.push(answer.status);
+    }
+    answers.dedup();
+    println!("kstatus over the life: {answers:?}");
+    assert_eq!(
+        answers.iter().filter(|a| *a == "Current").count(),
+        3,
+        "running, stopped, running again"
+    );
+}
