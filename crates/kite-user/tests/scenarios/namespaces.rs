@@ -4,7 +4,7 @@ use kite_api::KiteUser;
 use kite_api::condition::{NAMESPACE_READY, STALLED};
 use kite_testkit::wait::{wait_gone, wait_until};
 use kube::ResourceExt;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
 use crate::support::*;
@@ -29,7 +29,11 @@ async fn a_foreign_namespace_is_never_touched_and_the_user_heals_when_it_is_gone
         assert_eq!(world.judge.status_of(&refused).unwrap().status, "Failed");
         let after = admin.namespaces().get(name).await.unwrap();
         assert_eq!(bytes(&before), bytes(&after));
-        let quotas = admin.quotas(name).list(&Default::default()).await.unwrap();
+        let quotas = admin
+            .quotas(name)
+            .list(&ListParams::default())
+            .await
+            .unwrap();
         assert!(quotas.items.is_empty());
 
         admin
@@ -143,7 +147,7 @@ async fn two_users_of_one_namespace_may_go_at_the_same_time() {
     admin.user_gone("both-b").await;
     let left = admin
         .bindings(space)
-        .list(&Default::default())
+        .list(&ListParams::default())
         .await
         .unwrap();
     assert!(

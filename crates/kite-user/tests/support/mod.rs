@@ -192,6 +192,10 @@ impl Admin {
 }
 
 /// A KiteUser.
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "so that calls read as one line"
+)]
 pub fn user(name: &str, spec: Value) -> Value {
     json!({"apiVersion": "kite.dev/v1alpha1", "kind": "KiteUser", "metadata": {"name": name}, "spec": spec})
 }
