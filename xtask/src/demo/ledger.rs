@@ -15,6 +15,12 @@ pub(super) struct Title {
     pub(super) limit: Option<usize>,
 }
 
+/// The last row.
+const ALL: Title = Title {
+    text: "together",
+    limit: None,
+};
+
 /// One step as it was.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
@@ -52,6 +58,20 @@ impl Entry {
         entry
     }
 
+    /// All steps as one.
+    fn together(entries: &[Self]) -> Self {
+        let mut all = Self::count(ALL, Duration::ZERO, &[]);
+        for entry in entries {
+            all.took += entry.took;
+            all.events += entry.events;
+            all.standing += entry.standing;
+            for (sum, count) in all.by_controller.iter_mut().zip(entry.by_controller) {
+                *sum += count;
+            }
+        }
+        all
+    }
+
     fn cells(&self) -> Vec<String> {
         let number = |count: usize| match count {
             0 => "–".to_owned(),
@@ -87,6 +107,7 @@ pub(super) fn table(entries: &[Entry]) -> Table {
     for entry in entries {
         table.row(entry.cells());
     }
+    table.row(Entry::together(entries).cells());
     table
 }
 
@@ -130,6 +151,13 @@ mod tests {
             entry.cells(),
             [
                 "a step", "1.5 s", "–", "–", "2", "–", "–", "–", "2", "23", "1", "2"
+            ]
+        );
+        let twice = Entry::together(&[entry.clone(), entry]);
+        assert_eq!(
+            twice.cells(),
+            [
+                "together", "3.0 s", "–", "–", "4", "–", "–", "–", "4", "–", "2", "4"
             ]
         );
         let work: Vec<_> = requests.iter().map(is_work).collect();

@@ -53,7 +53,10 @@ async fn interruptible(options: &DemoOptions) -> Result<()> {
     };
     let started = tokio::select! {
         started = start(options, &files, &report) => started,
-        () = interrupts.next() => bail!("stopped before it began; nothing is left running"),
+        () = interrupts.next() => {
+            files.remove_running()?;
+            bail!("stopped before it began; nothing is left running");
+        }
     };
     let cluster = started?;
     let result = tokio::select! {

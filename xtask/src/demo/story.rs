@@ -54,12 +54,12 @@ impl<'a> Story<'a> {
         let audit = control_plane.audit()?;
         let client = control_plane.admin_client().await?;
         audit.settled_mark(&client).await?;
-        let ready = cluster.kite().filter_map(|(_, kite)| kite.ready_after());
+        let starts = cluster.kite().iter().map(|member| member.works_after);
         let title = Title {
             text: "the six processes start",
             limit: None,
         };
-        let start = Entry::count(title, ready.sum(), &audit.all()?);
+        let start = Entry::count(title, starts.sum(), &audit.all()?);
         Ok(Self {
             report,
             client,
@@ -167,7 +167,7 @@ impl<'a> Story<'a> {
     }
 
     fn processes(&self) -> Table {
-        let mut table = Table::new(["process", "ready after", "memory", "at most"]);
+        let mut table = Table::new(["process", "at work after", "memory", "at most"]);
         let memory = |memory: Option<Memory>| {
             let megabytes = |bytes: u64| format!("{:.1} MiB", bytes_in_mebibytes(bytes));
             memory.map_or_else(
@@ -175,13 +175,12 @@ impl<'a> Story<'a> {
                 |memory| [megabytes(memory.resident), megabytes(memory.peak)],
             )
         };
-        for (controller, process) in self.cluster.kite() {
-            let after = process.ready_after().unwrap_or_default();
+        for member in self.cluster.kite() {
             let mut row = vec![
-                controller.name().to_owned(),
-                format!("{} ms", after.as_millis()),
+                member.controller.name().to_owned(),
+                format!("{} ms", member.works_after.as_millis()),
             ];
-            row.extend(memory(process.memory()));
+            row.extend(memory(member.process.memory()));
             table.row(row);
         }
         for (name, _, resident) in self.cluster.others() {

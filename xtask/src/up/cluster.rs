@@ -3,23 +3,18 @@
 //!
 //! It decides nothing about what is then done on the cluster.
 
-use std::fs;
 use std::path::PathBuf;
-use std::process::{Command, ExitStatus};
-use std::time::Duration;
+use std::process::ExitStatus;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use futures::future::{join, join_all, try_join_all};
-use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleRef, Subject};
+use futures::future::{join_all, try_join_all};
 use kite_api::labels::Controller;
 use kite_testkit::process::Process;
-use kite_testkit::wait::eventually;
-use kite_testkit::{ControlPlane, Identity, KiteOptions, KiteProcess, Options, install, stand_ins};
-use kube::Api;
-use kube::api::PostParams;
-use kube::core::ObjectMeta;
+use kite_testkit::{ControlPlane, Identity, KiteOptions, KiteProcess, install, stand_ins};
 
 use super::files::{Files, Running};
+use super::ground::{STAND_INS, start_control_plane, start_stand_ins};
 use super::options::{Speed, milliseconds};
 use super::report::Report;
 
@@ -30,15 +25,12 @@ const IMAGE_SIZE: &str = "4Gi";
 /// Where the example's KitePlatform says that images are.
 pub(crate) const IMAGE_NAMESPACE: &str = "kite-images";
 
-/// The binary and process of the stand-ins.
-const STAND_INS: &str = "kite-stand-ins";
-/// Who plays KubeVirt and CDI, as the audit log calls it.
-const STAND_IN_ACCOUNT: (&str, &str) = ("kubevirt", "kubevirt-stand-in");
-/// What the stand-ins log when their webhooks are registered.
-const STAND_INS_RUN: &str = "are running";
-
+/// How `/readyz?verbose` calls a process that has its Lease.
+const LEADS: &str = "role: Leader";
+/// Finer than what is measured with it.
+const POLL: Duration = Duration::from_millis(5);
 /// Two busy cores need a while.
-const START_LIMIT: Duration = Duration::from_mins(1);
+pub(super) const START_LIMIT: Duration = Duration::from_mins(1);
 /// A little more than what a controller grants its running passes.
 const STOP_GRACE: Duration = Duration::from_secs(22);
 
@@ -54,9 +46,16 @@ pub(crate) struct Plan {
     pub(crate) namespace_grace: Option<Duration>,
 }
 
+/// One of the six, and how long it took from its start until it worked.
+pub(crate) struct Member {
+    pub(crate) controller: Controller,
+    pub(crate) process: KiteProcess,
+    pub(crate) works_after: Duration,
+}
+
 /// All that runs. Dropping it kills it.
 pub(crate) struct Cluster {
-    kite: Vec<(Controller, KiteProcess)>,
+    kite: Vec<Member>,
     absent: Vec<(Controller, Identity)>,
     stand_ins: Option<Process>,
     control_plane: ControlPlane,
@@ -79,7 +78,7 @@ impl Cluster {
             binaries: plan.binaries.clone(),
         };
         if plan.stand_ins {
-            cluster.start_stand_ins(plan.speed, report).await?;
+            cluster.stand_ins = Some(start_stand_ins(plan, &cluster.control_plane, report).await?);
         }
         let names = Controller::ALL.map(Controller::name);
         let identities = names.map(|name| install::controller(&cluster.control_plane, name));
@@ -100,7 +99,7 @@ impl Cluster {
     /// Kite first, so that leases are given back; then what it stands on.
     pub(crate) async fn shutdown(self) {
         let kite = self.kite.iter();
-        join_all(kite.map(|(_, process)| process.terminate(STOP_GRACE))).await;
+        join_all(kite.map(|member| member.process.terminate(STOP_GRACE))).await;
         if let Some(stand_ins) = &self.stand_ins {
             stand_ins.stop(STOP_GRACE).await;
         }
@@ -120,16 +119,16 @@ impl Cluster {
     }
 
     /// The controllers that were started.
-    pub(crate) fn kite(&self) -> impl Iterator<Item = (Controller, &KiteProcess)> {
-        self.kite.iter().map(|(who, process)| (*who, process))
+    pub(crate) fn kite(&self) -> &[Member] {
+        &self.kite
     }
 
     /// Writes `processes.json`.
     pub(crate) fn write_processes(&self) -> Result<()> {
-        let kite = self.kite().map(|(_, process)| Running {
-            name: process.process().name().to_owned(),
-            pid: process.process().pid(),
-            metrics: Some(process.address()),
+        let kite = self.kite.iter().map(|member| Running {
+            name: member.controller.name().to_owned(),
+            pid: member.process.process().pid(),
+            metrics: Some(member.process.address()),
         });
         let plain = |name: &str, pid| Running {
             name: name.to_owned(),
@@ -163,7 +162,8 @@ impl Cluster {
             let status = process.exited()?;
             Some((process.name().to_owned(), status))
         };
-        let kite = self.kite().filter_map(|(_, kite)| ended(kite.process()));
+        let kite = self.kite.iter();
+        let kite = kite.filter_map(|member| ended(member.process.process()));
         let others = [
             self.control_plane.apiserver(),
             self.control_plane.controller_manager(),
@@ -186,59 +186,6 @@ impl Cluster {
         self.absent.iter().map(command).collect()
     }
 
-    async fn start_stand_ins(&mut self, speed: Speed, report: &Report) -> Result<()> {
-        let (namespace, account) = STAND_IN_ACCOUNT;
-        let identity = self.control_plane.identity(namespace, account).await?;
-        self.bind_to_cluster_admin().await?;
-        let mut command = Command::new(self.binaries.join(STAND_INS));
-        command
-            .arg("--kubeconfig")
-            .arg(identity.kubeconfig())
-            .args(["--speed", &speed.to_string()]);
-        let process = Process::start(STAND_INS, command, &self.files.log(STAND_INS))?;
-        eventually(STAND_INS, START_LIMIT, async || {
-            let runs = process.log_tail(20).contains(STAND_INS_RUN);
-            (runs || process.exited().is_some()).then_some(())
-        })
-        .await
-        .with_context(|| process.log_tail(20))?;
-        if let Some(status) = process.exited() {
-            bail!("{STAND_INS} ended ({status}):\n{}", process.log_tail(20));
-        }
-        self.stand_ins = Some(process);
-        report.line(&format!(
-            "stand-ins for KubeVirt and CDI run at speed {speed}"
-        ));
-        Ok(())
-    }
-
-    /// KubeVirt's and CDI's own operators are as mighty; Kite never is.
-    async fn bind_to_cluster_admin(&self) -> Result<()> {
-        let (namespace, account) = STAND_IN_ACCOUNT;
-        let client = self.control_plane.admin_client().await?;
-        let binding = ClusterRoleBinding {
-            metadata: ObjectMeta {
-                name: Some(account.to_owned()),
-                ..ObjectMeta::default()
-            },
-            role_ref: RoleRef {
-                api_group: "rbac.authorization.k8s.io".to_owned(),
-                kind: "ClusterRole".to_owned(),
-                name: "cluster-admin".to_owned(),
-            },
-            subjects: Some(vec![Subject {
-                kind: "ServiceAccount".to_owned(),
-                name: account.to_owned(),
-                namespace: Some(namespace.to_owned()),
-                ..Subject::default()
-            }]),
-        };
-        Api::all(client)
-            .create(&PostParams::default(), &binding)
-            .await?;
-        Ok(())
-    }
-
     async fn start_controller(
         &mut self,
         plan: &Plan,
@@ -251,25 +198,53 @@ impl Cluster {
             folder: Some(plan.binaries.clone()),
             log: Some(self.files.log(name)),
             identity: Some(identity(controller)),
+            wait_ready: false,
             ..KiteOptions::new(name, account.kubeconfig())
         };
         let options = options
             .args(flags.iter().map(String::as_str))
             // A log file is not a terminal.
             .env("NO_COLOR", "1");
-        let process = KiteProcess::start(&self.control_plane, options)
+        let process = KiteProcess::start(&self.control_plane, options).await?;
+        let works_after = until_it_works(&process)
             .await
             .with_context(|| format!("{name} did not start; `--without {name}` leaves it out"))?;
-        self.kite.push((controller, process));
+        self.kite.push(Member {
+            controller,
+            process,
+            works_after,
+        });
         Ok(())
     }
 
     fn start_times(&self) -> String {
-        let times = self.kite().map(|(controller, process)| {
-            let after = process.ready_after().unwrap_or_default();
-            format!("{} {} ms", controller.name(), after.as_millis())
+        let times = self.kite.iter().map(|member| {
+            let name = member.controller.name();
+            format!("{name} {} ms", member.works_after.as_millis())
         });
-        format!("Kite: ready: {}", times.collect::<Vec<_>>().join(", "))
+        format!("Kite: at work: {}", times.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// Waits until it leads and has read all that it watches. A standby is ready too,
+/// and every process is one until it has its Lease; so readiness alone is not enough.
+async fn until_it_works(process: &KiteProcess) -> Result<Duration> {
+    let deadline = Instant::now() + START_LIMIT;
+    loop {
+        let told = process.get("/readyz?verbose").await;
+        if let Ok((200, told)) = &told
+            && told.contains(LEADS)
+        {
+            return Ok(process.process().age());
+        }
+        let tail = || process.process().log_tail(20);
+        if let Some(status) = process.process().exited() {
+            bail!("it ended ({status}):\n{}", tail());
+        }
+        if Instant::now() >= deadline {
+            bail!("it does not work yet, and says {told:?}:\n{}", tail());
+        }
+        tokio::time::sleep(POLL).await;
     }
 }
 
@@ -318,38 +293,4 @@ fn missing_binaries(plan: &Plan) -> Result<()> {
         plan.binaries.display(),
         missing.join(", ")
     )
-}
-
-/// The controllers of Kubernetes come last: its garbage collector learns the
-/// kinds that are there when it starts, and looks for others only every 30 s.
-async fn start_control_plane(plan: &Plan, report: &Report) -> Result<ControlPlane> {
-    let options = Options {
-        folder: Some(plan.files.folder().to_owned()),
-        audit_log: Some(plan.files.audit_log()),
-        controller_manager: false,
-        ..Options::default()
-    };
-    let control_plane = ControlPlane::start(options).await?;
-    fs::copy(control_plane.admin_kubeconfig(), plan.files.kubeconfig())?;
-    let times = control_plane.start_times();
-    report.line(&format!(
-        "etcd and kube-apiserver run ({:.1} s and {:.1} s)",
-        times.etcd.as_secs_f64(),
-        times.apiserver.as_secs_f64()
-    ));
-    let crds = join(
-        install::kite_crds(&control_plane),
-        install::upstream_crds(&control_plane),
-    );
-    let (kite, upstream) = crds.await;
-    kite?;
-    upstream?;
-    report.line("CRDs of Kite, KubeVirt and CDI are served");
-    control_plane.start_controller_manager().await?;
-    let time = control_plane.start_times().controller_manager;
-    report.line(&format!(
-        "kube-controller-manager works ({:.1} s)",
-        time.as_secs_f64()
-    ));
-    Ok(control_plane)
 }

@@ -55,8 +55,9 @@ pub(super) async fn run(options: &UpOptions, files: &Files) -> Result<()> {
         result = ready(&mut child, &mut shown, files) => result,
         () = interrupts.next() => {
             stop(&mut child).await?;
+            // It says itself what it left.
             shown.more()?;
-            bail!("stopped before it was ready; nothing is left running");
+            bail!("interrupted")
         }
     }
 }

@@ -10,6 +10,7 @@ mod cluster;
 mod detach;
 mod down;
 mod files;
+mod ground;
 mod lock;
 mod options;
 mod report;
@@ -80,8 +81,8 @@ async fn keep(options: &UpOptions) -> Result<()> {
     let (lock, cluster) = tokio::select! {
         started = work => started?,
         () = interrupts.next() => {
-            report.line("stopped before it was ready; nothing is left running");
-            return Ok(());
+            files.remove_running()?;
+            bail!("stopped before it was ready; nothing is left running");
         }
     };
     explain(&cluster, options, &report).await?;

@@ -43,7 +43,7 @@ pub(super) async fn all(story: &mut Story<'_>) -> Result<()> {
     story.step(step, &[user], administrator::user).await?;
     let step = title("a machine, from one short object to Running", Some(23));
     story.step(step, keepers, life::create).await?;
-    let step = title("somebody deletes its Service", None);
+    let step = title("somebody deletes its Service", Some(2));
     story
         .step(step, &[vm, Controller::Service], repair::service)
         .await?;

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use k8s_openapi::api::core::v1::Service;
+use kite_api::KiteVirtualMachine;
 use kube::api::DynamicObject;
 use kube::{Api, ResourceExt};
 
-use super::{MACHINE, USER, instances, machine_until, virtual_machines};
+use super::{MACHINE, USER, instances, machine_until, machines, virtual_machines};
 use crate::demo::follow::wait;
 use crate::demo::machine::runs;
 use crate::demo::story::Story;
@@ -54,15 +55,17 @@ pub(super) async fn power(story: &Story<'_>) -> Result<()> {
     ];
     let began = Instant::now();
     story.kubectl.run(&patch).await?;
-    let machines = virtual_machines(&story.client);
+    let foreign = virtual_machines(&story.client);
     let strategy = |machine: &DynamicObject| machine.data["spec"]["runStrategy"] == "Always";
     let repaired = |machine: Option<&DynamicObject>| machine.is_some_and(strategy);
-    wait(story.report, &machines, MACHINE, LIMIT, repaired).await?;
+    wait(story.report, &foreign, MACHINE, LIMIT, repaired).await?;
     repaired_after(story, "its run strategy is Always again", began);
     machine_until(story, runs).await?;
     // KubeVirt may have begun to stop it in between; then it has to come back.
     tokio::time::sleep(HOLD).await;
-    machine_until(story, runs).await?;
+    let holds = |machine: Option<&KiteVirtualMachine>| machine.is_some_and(runs);
+    let machine = machines(&story.client);
+    wait(story.report, &machine, MACHINE, story.limit, holds).await?;
     let instance = instances(&story.client).get(MACHINE).await?;
     ensure!(
         instance.data["status"]["phase"] == "Running",

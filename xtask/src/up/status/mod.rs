@@ -136,7 +136,7 @@ async fn objects(client: &Client, keepers: &BTreeMap<Controller, Keeper>) -> Res
         table.row(line.cells());
         count += 1;
     }
-    let counts = format!("{} users, {} machines", users.len(), machines.len());
+    let counts = format!("users: {}, machines: {}", users.len(), machines.len());
     Ok(if count == 0 {
         format!("{counts}; every status is kept")
     } else {
