@@ -18,7 +18,7 @@ use support::*;
 const HELD: &str = "kite.dev/deletion-held";
 const SINCE: &str = "kite.dev/orphaned-since";
 /// By then an orphan would be marked, due and gone.
-const LONG: Duration = Duration::from_secs(7);
+const LONG: Duration = Duration::from_secs(6);
 
 #[tokio::test]
 async fn a_mistake_takes_no_namespace_with_it() {
@@ -28,7 +28,7 @@ async fn a_mistake_takes_no_namespace_with_it() {
     let process = admin.start(&["--grace-period", "2s"]).await;
     the_only_namespace_is_held_until_it_is_acknowledged(&admin, &process).await;
     too_many_at_once_are_held_one_by_one(&admin, &process).await;
-    a_removed_kind_takes_nothing(&admin, &process).await;
+    a_removed_kind_takes_nothing(&admin).await;
 }
 
 async fn gone(admin: &Admin, name: &str) {
@@ -106,7 +106,7 @@ async fn too_many_at_once_are_held_one_by_one(admin: &Admin, process: &KiteProce
 }
 
 // N-2, N-6, NS11: the kind itself is removed, and every user with it.
-async fn a_removed_kind_takes_nothing(admin: &Admin, _: &KiteProcess) {
+async fn a_removed_kind_takes_nothing(admin: &Admin) {
     let process = admin.start(&["--grace-period", "2s"]).await;
     let crds: Api<CustomResourceDefinition> = Api::all(admin.client.clone());
     crds.delete("kiteusers.kite.dev", &DeleteParams::default())

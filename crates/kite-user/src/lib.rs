@@ -13,6 +13,7 @@ pub mod reconcile;
 pub mod retire;
 pub mod siblings;
 pub mod status;
+mod tell;
 
 use kite_api::labels::Controller;
 use kite_runtime::{Process, Program};

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kite_api::KiteUser;
-use kite_api::condition::{self, READY};
 use kite_api::labels::USER_FINALIZER;
-use kite_api::user::KiteUserStatus;
 use kite_render::platform::InForce;
 use kite_render::user::ServiceAccount;
 use kite_render::validate::{DnsLabel, ValidPlatform, ValidUser};
@@ -172,30 +170,17 @@ impl Reconciler {
                 });
             }
         };
-        let parts = match &standing {
-            Standing::Ours | Standing::Left => {
-                if matches!(standing, Standing::Left) {
-                    self.tell_readopted(user).await;
-                }
-                self.bring_children(&mut work, user, valid, platform)
-                    .await?
+        let parts = if let Some(part) = in_the_way(&standing, namespace) {
+            Parts::all(&part)
+        } else if let Standing::Shared(bound) = &standing {
+            self.bring_access(&mut work, user, valid, (bound, platform))
+                .await?
+        } else {
+            if matches!(standing, Standing::Left) {
+                self.tell_readopted(user).await;
             }
-            Standing::Shared(bound) => {
-                let (isolation, quota, hard) = self.look_at(bound, platform);
-                let access = work.access(user, valid, None).await?;
-                let words = format!(
-                    "the namespace {namespace} is bound to KiteUser {}, whose spec rules it",
-                    bound.name_any()
-                );
-                Parts {
-                    namespace: Part::good("SharedNamespace", words),
-                    isolation,
-                    quota,
-                    access,
-                    hard,
-                }
-            }
-            other => Parts::all(&in_the_way(other, namespace)),
+            self.bring_children(&mut work, user, valid, platform)
+                .await?
         };
         let not_ours = parts.namespace.progress != Progress::Good && !watched;
         let again = work.refused.map(Error::from);
@@ -221,6 +206,28 @@ impl Reconciler {
         let ready = format!("the namespace {namespace} is isolated, limited and this user's");
         Ok(Parts {
             namespace: Part::good("Ready", ready),
+            isolation,
+            quota,
+            access,
+            hard,
+        })
+    }
+
+    /// In a namespace that another user rules there are only one's own rights to see to.
+    async fn bring_access(
+        &self,
+        work: &mut Work<'_>,
+        user: &KiteUser,
+        valid: &ValidUser,
+        (bound, platform): (&KiteUser, &ValidPlatform),
+    ) -> Result<Parts, Error> {
+        let (isolation, quota, hard) = self.look_at(bound, platform);
+        let access = work.access(user, valid, None).await?;
+        let (namespace, name) = (&valid.namespace, bound.name_any());
+        let words =
+            format!("the namespace {namespace} is bound to KiteUser {name}, whose spec rules it");
+        Ok(Parts {
+            namespace: Part::good("SharedNamespace", words),
             isolation,
             quota,
             access,
@@ -287,57 +294,6 @@ impl Reconciler {
         again.map_or(Ok(Next::OnChange), Err)
     }
 
-    /// Writes a status if it says anything new.
-    pub(crate) async fn tell(&self, user: &KiteUser, status: KiteUserStatus) -> Result<(), Error> {
-        if user.status.as_ref() == Some(&status) {
-            return Ok(());
-        }
-        // Nobody else writes here, so what a hand wrote is taken back.
-        let place = self.place(user);
-        self.writer.status(&place, &status, None, true).await?;
-        self.tell_change(user, &status).await;
-        Ok(())
-    }
-
-    /// An event when the summary has changed for good or needs a person.
-    async fn tell_change(&self, user: &KiteUser, status: &KiteUserStatus) {
-        let before = user.status.as_ref().map(|s| s.conditions.as_slice());
-        let before = condition::find(before.unwrap_or_default(), READY);
-        let Some(ready) = condition::find(&status.conditions, READY) else {
-            return;
-        };
-        if before.is_some_and(|b| b.status == ready.status && b.reason == ready.reason) {
-            return;
-        }
-        let note = ready.message.clone();
-        if ready.status == "True" {
-            self.events.normal(user, &ready.reason, "Apply", note).await;
-        } else if condition::is_true(&status.conditions, condition::STALLED) {
-            self.events
-                .warning(user, &ready.reason, "Apply", note)
-                .await;
-        }
-    }
-
-    async fn tell_readopted(&self, user: &KiteUser) {
-        let note = format!(
-            "the namespace {} was bound to an earlier KiteUser of this name and is now bound to this one",
-            user.spec.namespace
-        );
-        self.events.normal(user, "Readopted", "Bind", note).await;
-    }
-
-    /// An event when something was mended that had been in order.
-    async fn tell_restored(&self, user: &KiteUser, wrote: &[String]) {
-        let Some(status) = &user.status else { return };
-        let settled = status.observed_generation == user.metadata.generation
-            && condition::is_true(&status.conditions, READY);
-        if settled {
-            let note = format!("was not as declared and is again: {}", wrote.join(", "));
-            self.events.normal(user, "Restored", "Apply", note).await;
-        }
-    }
-
     /// Wakes the others who share the user's namespace.
     pub(crate) fn wake_siblings(&self, user: &KiteUser) {
         let own = Key::of(user);
@@ -361,27 +317,28 @@ impl Reconciler {
     }
 }
 
-/// What is to be said of a namespace that cannot be the user's.
-fn in_the_way(standing: &Standing, namespace: &str) -> Part {
+/// What is to be said of a namespace that cannot be the user's; nothing of one that can.
+fn in_the_way(standing: &Standing, namespace: &str) -> Option<Part> {
     match standing {
-        Standing::Terminating => Part::coming(
+        Standing::Ours | Standing::Left | Standing::Shared(_) => None,
+        Standing::Terminating => Some(Part::coming(
             "NamespaceTerminating",
             format!("the namespace {namespace} is being deleted; it is made anew when it is gone"),
-        ),
-        Standing::Orphaned { of } => Part::stuck(
+        )),
+        Standing::Orphaned { of } => Some(Part::stuck(
             "NamespaceOrphaned",
             format!(
                 "the namespace {namespace} belonged to KiteUser {of}, which is gone; \
                  to hand it over, set its annotation kite.dev/user-uid to the UID of this KiteUser"
             ),
-        ),
-        _ => Part::stuck(
+        )),
+        Standing::Absent | Standing::Foreign => Some(Part::stuck(
             "NamespaceNotManaged",
             format!(
                 "the namespace {namespace} exists and was not made by Kite; it is left untouched. \
                  Remove it, or make a KiteUser with another namespace"
             ),
-        ),
+        )),
     }
 }
 

@@ -12,22 +12,18 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
 use kite_api::KiteUser;
-use kite_api::condition::{READY, STALLED, Wanted, settle};
 use kite_api::labels::USER_FINALIZER;
-use kite_api::user::{KiteUserStatus, UserPhase};
 use kite_render::user::{LIMIT_RANGE, QUOTA, VM_SECRETS_BINDING, closing_quota, network_policies};
 use kite_render::validate::{DnsLabel, Uid, UserOwner, ValidUser};
-use kite_runtime::apply::{Place, WriteError};
-use kite_runtime::{Cache, Key, Next, Refusal};
-use kube::api::PartialObjectMeta;
-use kube::core::error_boundary::InvalidObject;
-use kube::{Api, ResourceExt};
+use kite_runtime::apply::WriteError;
+use kite_runtime::{Key, Next, Refusal};
+use kube::ResourceExt;
 
 use crate::apply::Work;
 use crate::observe::{NamespaceMeta, look_for_machines, other_users};
 use crate::plan::{Standing, bare, is_taken_in, judge, namespace_of};
-use crate::reconcile::{Error, Reconciler, now};
-use crate::status::{self, Part};
+use crate::reconcile::{Error, Reconciler};
+use crate::status::Part;
 
 /// Whether the quota lets no machine come any more.
 enum Closing {
@@ -133,8 +129,19 @@ impl Reconciler {
 
     /// Closes the quota, so that no machine can come between our look and what follows it.
     async fn close(&self, work: &mut Work<'_>, valid: &ValidUser) -> Result<Closing, Error> {
-        let closing = closing_quota(valid, &self.platform(), self.clones);
-        match work.bring(&self.caches.quotas, &closing).await {
+        let platform = self.platform();
+        let closing = closing_quota(valid, &platform, self.clones);
+        let policies = network_policies(valid, &platform).map(|policy| Key::of(&policy));
+        let caches = &self.caches;
+        if caches.quotas.get(&Key::of(&closing)).is_none()
+            && policies
+                .iter()
+                .all(|key| caches.policies.get(key).is_none())
+        {
+            // All is taken away already, perhaps by another replica: nothing is made for that anew.
+            return Ok(Closing::Done);
+        }
+        match work.bring(&caches.quotas, &closing).await {
             Ok(live) if is_taken_in(&live) => Ok(Closing::Done),
             Ok(_) => Ok(Closing::Waiting),
             Err(error @ WriteError::NameConflict { .. }) => Ok(Closing::Impossible(error)),
@@ -207,52 +214,5 @@ impl Reconciler {
         self.events.normal(user, "HandedOver", "Bind", note).await;
         self.wake(wake);
         Ok(())
-    }
-
-    /// Tells what a user that goes waits for, once it has waited for a moment.
-    async fn tell_going(
-        &self,
-        user: &Arc<KiteUser>,
-        part: &Part,
-        next: Next,
-    ) -> Result<Next, Error> {
-        if let Some(left) = self.patience.left(&Key::of(user.as_ref())) {
-            return Ok(Next::Within(left));
-        }
-        let status = status::of_going(user, part, &now());
-        self.tell(user, status).await?;
-        Ok(next)
-    }
-
-    /// Says of an object whose shape this version does not know that a person must mend it.
-    ///
-    /// Its status cannot be read either, so this is written once in a process's life and for
-    /// each change; nothing else is done about it.
-    pub(crate) async fn tell_malformed(
-        &self,
-        key: &Key,
-        invalid: &InvalidObject,
-    ) -> Result<Next, Error> {
-        let words = format!(
-            "this KiteUser cannot be read: {}; correct it",
-            invalid.error
-        );
-        let wanted = [(READY, false), (STALLED, true)]
-            .map(|(type_, status)| Wanted::new(type_, status, "InvalidObject", words.clone()));
-        let generation = invalid.metadata.generation;
-        let status = KiteUserStatus {
-            observed_generation: generation,
-            phase: Some(UserPhase::Failed),
-            conditions: settle(&[], wanted.into(), generation, &now()),
-            ..KiteUserStatus::default()
-        };
-        let unused = Cache::<PartialObjectMeta<KiteUser>>::new(|_| 0);
-        let place = Place {
-            api: Api::all(self.writer.client().clone()),
-            cache: &unused,
-            key: key.clone(),
-        };
-        self.writer.status(&place, &status, None, true).await?;
-        Ok(Next::OnChange)
     }
 }
