@@ -252,6 +252,12 @@ impl Counted {
         );
     }
 
+    /// One controller's requests.
+    pub fn only(mut self, controller: &str) -> Self {
+        self.requests.retain(|r| r.is_by(controller));
+        self
+    }
+
     /// Requests by controller.
     pub fn by_controller(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
