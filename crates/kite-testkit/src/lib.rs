@@ -5,6 +5,7 @@
 //! Nothing here is shipped, and nothing here imitates the API server.
 
 pub mod audit;
+pub mod by_hand;
 pub mod cluster;
 pub mod control_plane;
 pub mod http_get;

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::reading::{Reading, State};
 use crate::status::{Elapsed, Told};
 use crate::table::{PowerSync, row};
+use crate::vigil::Vigil;
 
 /// The times that are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Clocks {
     moving: Since<String>,
     behind: Since<(Option<i64>, Option<String>)>,
     unsaid: Since<()>,
+    /// Whether its guest goes on.
+    pub vigil: Vigil,
 }
 
 /// What to do with what should stand.

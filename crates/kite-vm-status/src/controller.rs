@@ -166,6 +166,8 @@ fn trim_vm(vm: &mut VirtualMachine) {
 fn reads_of_instance(instance: &VirtualMachineInstance) -> u64 {
     let mut hasher = DefaultHasher::new();
     owners(&instance.metadata).hash(&mut hasher);
+    let going = instance.metadata.deletion_timestamp.is_some();
+    going.hash(&mut hasher);
     instance.phase().hash(&mut hasher);
     let node = instance
         .status

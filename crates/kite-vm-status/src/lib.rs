@@ -11,5 +11,6 @@ pub mod reading;
 pub mod reconcile;
 pub mod status;
 pub mod table;
+pub mod vigil;
 
 pub use controller::{KiteVmStatus, RULES};

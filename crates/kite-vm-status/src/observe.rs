@@ -25,16 +25,35 @@ impl World {
     pub fn reading(&self, key: &Key, machine: &KiteVirtualMachine) -> Reading {
         let uid = machine.metadata.uid.as_deref().unwrap_or_default();
         let vm = self.vm(key, uid);
-        let instance = match &vm {
-            Found::Ours(vm) => {
-                let uid = vm.metadata.uid.as_deref().unwrap_or_default();
-                self.instances
-                    .get(key)
-                    .filter(|i| is_owned_by(&i.metadata, uid))
-            }
-            Found::KindMissing | Found::Absent | Found::Unreadable(_) => None,
-        };
-        read(machine, &vm, instance.as_deref())
+        read(machine, &vm, self.instance(key, &vm).as_deref())
+    }
+
+    /// The guest of a machine, where it can be told.
+    pub fn guest(
+        &self,
+        key: &Key,
+        machine: &KiteVirtualMachine,
+    ) -> Found<Arc<VirtualMachineInstance>> {
+        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        if !self.instances.is_served() {
+            return Found::KindMissing;
+        }
+        match self.vm(key, uid) {
+            Found::KindMissing => Found::KindMissing,
+            Found::Unreadable(why) => Found::Unreadable(why),
+            vm => self.instance(key, &vm).map_or(Found::Absent, Found::Ours),
+        }
+    }
+
+    fn instance(
+        &self,
+        key: &Key,
+        vm: &Found<Arc<VirtualMachine>>,
+    ) -> Option<Arc<VirtualMachineInstance>> {
+        let Found::Ours(vm) = vm else { return None };
+        let uid = vm.metadata.uid.as_deref().unwrap_or_default();
+        let instance = self.instances.get(key);
+        instance.filter(|i| is_owned_by(&i.metadata, uid))
     }
 
     fn vm(&self, key: &Key, uid: &str) -> Found<Arc<VirtualMachine>> {

@@ -14,7 +14,9 @@ use tokio::time::Instant;
 
 use crate::clocks::{Clocks, Decision, Holds};
 use crate::observe::World;
+use crate::reading::Found;
 use crate::status::{farewell, is_leaving, standing, takes_over, tell};
+use crate::vigil::End;
 
 /// Why a pass ended early.
 #[derive(Debug, thiserror::Error)]
@@ -49,6 +51,12 @@ impl Pass for StatusPass {
             self.clocks().remove(&key);
             return Ok(Next::Gone);
         };
+        if let Some(end) = self.ended(&key, &machine) {
+            let note = end.note().to_owned();
+            self.events
+                .warning(machine.as_ref(), end.reason(), "Watch", note)
+                .await;
+        }
         match self.decide(&key, &machine) {
             Decision::Wait(None) => Ok(Next::OnChange),
             Decision::Wait(Some(left)) => Ok(Next::Within(left)),
@@ -91,6 +99,26 @@ impl StatusPass {
         let (elapsed, next) = clocks.note(machine, &reading, &self.holds, now);
         let told = tell(machine, &reading, elapsed, &clock::now());
         clocks.decide(told, &stands, next, &self.holds, now)
+    }
+
+    /// How the guest has ended, if it was to go on and its end is news.
+    fn ended(&self, key: &Key, machine: &KiteVirtualMachine) -> Option<End> {
+        if is_leaving(machine) {
+            return None;
+        }
+        let guest = match self.world.guest(key, machine) {
+            Found::Ours(guest) => Some(guest),
+            Found::Absent => None,
+            // What cannot be seen has not ended (rule C-14).
+            Found::KindMissing | Found::Unreadable(_) => return None,
+        };
+        let ready = condition::is_true(&standing(machine).conditions, READY);
+        let mut all = self.clocks();
+        let clocks = all.entry(key.clone()).or_default();
+        clocks.meet(machine);
+        clocks
+            .vigil
+            .note(machine.spec.power_state, ready, guest.as_deref())
     }
 
     /// The write is bound to what it was decided on, since it speaks of a generation and carries
