@@ -11,6 +11,7 @@
 
 mod demo;
 mod generate;
+mod rights;
 mod test;
 mod tidy;
 mod up;

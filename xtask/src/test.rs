@@ -6,6 +6,7 @@
 
 use std::fmt;
 use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use anyhow::{Context, Result, bail};
 use kite_testkit::programs::{self, Program};
 
 use crate::workspace::root;
-use crate::{generate, tidy};
+use crate::{generate, rights, tidy};
 
 /// Everything that any test starts.
 const PROGRAMS: [Program; 6] = [
@@ -123,6 +124,26 @@ impl Report {
     }
 }
 
+/// Where the control planes of all tests leave their audit logs; gone with this value.
+struct AuditFolder(PathBuf);
+
+impl AuditFolder {
+    fn new() -> Result<Self> {
+        let folder = root()
+            .join("target")
+            .join(format!("audit-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        Ok(Self(folder))
+    }
+}
+
+impl Drop for AuditFolder {
+    fn drop(&mut self) {
+        // Nothing depends on it; `target` is thrown away at will.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
 /// Runs everything, or only the tests whose name contains `name`.
 pub(crate) fn run(name: Option<&str>) -> Result<()> {
     let mut report = Report::default();
@@ -142,8 +163,10 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
     }
     // Scenarios start Kite's binaries as processes, so they must be there first.
     report.step("build", |_| cargo(&["build", "--workspace", "--bins"]));
-    report.step("tests", |tally| tests(name, tally));
+    let audit = AuditFolder::new()?;
+    report.step("tests", |tally| tests(name, &audit, tally));
     if name.is_none() {
+        report.step("rights", |_| rights::check(&audit.0));
         report.step("generate --check", |_| generate::check());
         report.step("tidy", |_| tidy::run());
     }
@@ -159,12 +182,12 @@ fn find_programs() -> Result<()> {
     Ok(())
 }
 
-fn tests(name: Option<&str>, tally: &mut Tally) -> Result<()> {
+fn tests(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) -> Result<()> {
     let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
     arguments.extend(name);
     // The figures that a passing scenario prints are part of the result.
     arguments.extend(["--", "--show-output"]);
-    let result = cargo_counted(&arguments, tally);
+    let result = cargo_counted(&arguments, audit, tally);
     if let (Some(name), Ok(())) = (name, &result)
         && tally.passed == 0
     {
@@ -194,8 +217,9 @@ fn cargo(arguments: &[&str]) -> Result<()> {
 }
 
 /// As [`cargo`], and counts the tests from the lines that pass by.
-fn cargo_counted(arguments: &[&str], tally: &mut Tally) -> Result<()> {
+fn cargo_counted(arguments: &[&str], audit: &AuditFolder, tally: &mut Tally) -> Result<()> {
     let mut child = command(arguments)
+        .env("KITE_AUDIT_DIR", &audit.0)
         .stdout(Stdio::piped())
         .spawn()
         .context("cannot start cargo")?;

@@ -13,7 +13,7 @@ mod story;
 
 use std::time::Duration;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use clap::Args;
 use kite_runtime::settings::duration;
 
@@ -53,15 +53,15 @@ async fn interruptible(options: &DemoOptions) -> Result<()> {
     };
     let started = tokio::select! {
         started = start(options, &files, &report) => started,
-        () = interrupts.next() => {
-            files.remove_running()?;
-            bail!("stopped before it began; nothing is left running");
-        }
+        () = interrupts.next() => Err(anyhow!("stopped before it began; nothing is left running")),
     };
+    if started.is_err() {
+        files.remove_running()?;
+    }
     let cluster = started?;
     let result = tokio::select! {
         result = play(&cluster, options, &report) => result,
-        () = interrupts.next() => Err(anyhow::anyhow!("stopped before its end")),
+        () = interrupts.next() => Err(anyhow!("stopped before its end")),
     };
     tell("");
     report.line("stopping all processes");

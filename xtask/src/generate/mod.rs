@@ -10,6 +10,8 @@ mod fields;
 mod permissions;
 mod roles;
 
+pub(crate) use roles::controllers;
+
 use std::fs;
 use std::path::PathBuf;
 

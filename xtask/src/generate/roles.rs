@@ -24,13 +24,13 @@ const IMAGE_NAMESPACE: &str = "kite-images";
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
 /// A controller with all its rights.
-pub(super) struct Controller {
-    pub(super) name: &'static str,
-    pub(super) rules: Vec<Rule>,
+pub(crate) struct Controller {
+    pub(crate) name: &'static str,
+    pub(crate) rules: Vec<Rule>,
 }
 
 /// The six, in the order of the design.
-pub(super) fn controllers() -> Vec<Controller> {
+pub(crate) fn controllers() -> Vec<Controller> {
     let tables: [(&'static [&'static str; 1], &[Rule]); 6] = [
         (&["kite-user"], kite_user::RULES),
         (&["kite-namespace"], kite_namespace::RULES),

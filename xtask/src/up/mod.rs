@@ -19,7 +19,7 @@ mod table;
 
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
 use kite_testkit::install;
 use kite_testkit::programs::{self, Program};
 
@@ -61,10 +61,10 @@ async fn keep(options: &UpOptions) -> Result<()> {
     let report = Report::new();
     let mut interrupts = Interrupts::new()?;
     let files = Files::of_up();
+    let Some(lock) = Lock::take(&files)? else {
+        bail!("a cluster runs already; `cargo xtask down` ends it");
+    };
     let work = async {
-        let Some(lock) = Lock::take(&files)? else {
-            bail!("a cluster runs already; `cargo xtask down` ends it");
-        };
         let binaries = prepare(options.profile(), &report).await?;
         let plan = Plan {
             files: files.clone(),
@@ -76,15 +76,18 @@ async fn keep(options: &UpOptions) -> Result<()> {
         };
         let cluster = Cluster::start(&plan, &report).await?;
         furnish(&cluster, &report).await?;
-        Ok((lock, cluster))
+        Ok(cluster)
     };
-    let (lock, cluster) = tokio::select! {
-        started = work => started?,
+    let started = tokio::select! {
+        started = work => started,
         () = interrupts.next() => {
-            files.remove_running()?;
-            bail!("stopped before it was ready; nothing is left running");
+            Err(anyhow!("stopped before it was ready; nothing is left running"))
         }
     };
+    if started.is_err() {
+        files.remove_running()?;
+    }
+    let cluster = started?;
     explain(&cluster, options, &report).await?;
     // The last file: who waits for the cluster waits for this.
     cluster.write_processes()?;
