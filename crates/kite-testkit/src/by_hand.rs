@@ -192,11 +192,12 @@ impl ByHand {
             for (field, inside) in status {
                 match field.as_str() {
                     "f:conditions" => {
+                        let keys = inside.as_object().into_iter().flatten();
                         owned.extend(
-                            inside.as_object().into_iter().flatten().map(|(key, _)| {
+                            keys.map(|(key, _)| {
                                 format!("condition {}", key.trim_start_matches("k:"))
                             }),
-                        )
+                        );
                     }
                     field => owned.push(field.trim_start_matches("f:").to_owned()),
                 }

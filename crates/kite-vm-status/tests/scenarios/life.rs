@@ -11,7 +11,7 @@ use kube::api::DeleteParams;
 use serde_json::json;
 
 use crate::support::{
-    LONG, NAME, QUIET, Watcher, by_hand, guest, mark, phase, ready, requests, says, vm,
+    ALONE, LONG, NAME, QUIET, Watcher, by_hand, guest, mark, phase, ready, requests, says, vm,
 };
 
 /// What kite-vm says when all is well.
@@ -120,6 +120,7 @@ async fn is_deleted(hand: &ByHand) {
 // C-5, C-9, C-10, C-11, S-2, S-4, S-8
 #[tokio::test]
 async fn a_life_is_told_in_few_writes_with_each_phase_once_and_never_ready_too_early() {
+    let _alone = ALONE.read().await;
     let hand = by_hand("life").await;
     hand.machine("web", &json!({})).await.unwrap();
     let watcher = Watcher::of(&hand, "web").await;

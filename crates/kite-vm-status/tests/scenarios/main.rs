@@ -17,13 +17,14 @@ use kube::api::DeleteParams;
 use serde_json::json;
 
 use support::{
-    LONG, NAME, QUIET, Watcher, by_hand, guest, mark, phase, ready, requests, running, says, vm,
-    world,
+    ALONE, LONG, NAME, QUIET, Watcher, by_hand, guest, mark, phase, ready, requests, running, says,
+    vm, world,
 };
 
 // C-5: nothing changes → nothing is sent.
 #[tokio::test]
 async fn a_settled_machine_costs_nothing_at_a_restart_or_when_a_label_is_touched() {
+    let _alone = ALONE.write().await;
     let hand = by_hand("settled").await;
     running(&hand, "web").await;
     let began = mark(&hand).await;

@@ -15,7 +15,7 @@ use kite_testkit::{Cluster, ClusterOptions, Options, install};
 use kube::ResourceExt;
 use kube::api::{WatchEvent, WatchParams};
 use serde_json::{Value, json};
-use tokio::sync::OnceCell;
+use tokio::sync::{OnceCell, RwLock};
 
 /// The controller under test.
 pub const NAME: &str = "kite-vm-status";
@@ -23,6 +23,9 @@ pub const NAME: &str = "kite-vm-status";
 pub const LONG: Duration = Duration::from_secs(40);
 /// Long enough for a write that must not come.
 pub const QUIET: Duration = Duration::from_secs(4);
+
+/// Held for writing while a second copy of the controller runs, whose requests would be counted too.
+pub static ALONE: RwLock<()> = RwLock::const_new(());
 
 pub struct World {
     pub cluster: Cluster,
