@@ -17,10 +17,11 @@ use kite_runtime::settings::duration;
 use kite_runtime::{Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta;
 
-use crate::brake::{Brake, Recent};
-use crate::measure::Measures;
+use crate::observe::recent::Recent;
 use crate::observe::{Caches, KITE_CRDS, UserView};
+use crate::plan::brake::Brake;
 use crate::reconcile::Reconciler;
+use crate::reconcile::measure::Measures;
 
 /// A namespace can be seen a moment before the KiteUser that it was made for; only what stays
 /// unneeded for longer is marked.

@@ -6,9 +6,7 @@
 //! the manifest generator can use them; it is not a library for others.
 
 pub mod apply;
-pub mod brake;
 pub mod controller;
-pub mod measure;
 pub mod observe;
 pub mod plan;
 pub mod reconcile;

@@ -3,6 +3,8 @@
 //!
 //! Nothing is judged here.
 
+pub mod recent;
+
 use std::borrow::Cow;
 
 use k8s_openapi::ClusterResourceScope;

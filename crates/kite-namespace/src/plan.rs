@@ -1,6 +1,8 @@
 //! Steps 2 and 3: who needs a namespace, since when nobody does, and what is in
 //! the way of its deletion. Pure.
 
+pub mod brake;
+
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
@@ -10,7 +12,7 @@ use kite_api::acknowledge::acknowledged;
 use kite_api::labels::{DELETION_HELD, DELETION_PROTECTED, ORPHANED_SINCE, USER_UID};
 use kube::ResourceExt;
 
-use crate::brake::Count;
+use self::brake::Count;
 use crate::observe::{NamespaceMeta, USER_CRD, UserView};
 
 /// The value of the annotation on a namespace that the brake holds. It stands until an

@@ -4,6 +4,8 @@
 //! It has no status to write: what it thinks of a namespace stands in the
 //! namespace's annotations, its events and the metrics.
 
+pub mod measure;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,10 +19,11 @@ use kite_runtime::patience::Patience;
 use kite_runtime::{Availability, Class, Failure, Key, Next, Pass};
 use kube::ResourceExt;
 
+use self::measure::Measures;
 use crate::apply;
-use crate::brake::{Brake, Recent};
-use crate::measure::Measures;
+use crate::observe::recent::Recent;
 use crate::observe::{Caches, NamespaceMeta, kinds_now, users_now};
+use crate::plan::brake::Brake;
 use crate::plan::{
     Doubt, HELD_BY_BRAKE, HELD_BY_PROTECTION, Needs, annotation, bound_uid, count, doubt,
     is_marked, is_needed_by, is_protected, orphaned_since, until_due,

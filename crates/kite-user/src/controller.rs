@@ -23,10 +23,10 @@ use kite_runtime::rbac::Rule;
 use kite_runtime::{Cache, Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta as Meta;
 
+use crate::observe::siblings::Siblings;
 use crate::observe::{Caches, USER_CRD};
 use crate::plan::is_counted;
 use crate::reconcile::Reconciler;
-use crate::siblings::Siblings;
 
 /// What may pass by itself before it is told in a status: the server fills in a fresh quota, or
 /// the end of a user, within a fraction of this.

@@ -10,10 +10,7 @@ pub mod controller;
 pub mod observe;
 pub mod plan;
 pub mod reconcile;
-pub mod retire;
-pub mod siblings;
 pub mod status;
-mod tell;
 
 use kite_api::labels::Controller;
 use kite_runtime::{Process, Program};

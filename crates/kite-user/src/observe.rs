@@ -3,6 +3,8 @@
 //!
 //! Nothing is judged here.
 
+pub mod siblings;
+
 use std::fmt;
 use std::sync::Arc;
 

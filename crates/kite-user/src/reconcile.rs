@@ -1,6 +1,9 @@
 //! The pass over one KiteUser, from top to bottom: observe, validate, plan,
 //! apply, tell. A user that goes takes another way (`retire`).
 
+mod retire;
+mod tell;
+
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -20,8 +23,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::apply::{Found, Limits, Work, quota_part};
 use crate::observe::Caches;
+use crate::observe::siblings::Siblings;
 use crate::plan::{Children, Standing, is_bound};
-use crate::siblings::Siblings;
 use crate::status::{self, Part, Parts, Progress};
 
 /// Everything that a pass works with.

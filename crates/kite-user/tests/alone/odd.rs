@@ -47,8 +47,8 @@ pub async fn an_object_of_an_unknown_shape_harms_only_itself(scene: &Scene) {
     assert!(admin.namespaces().get_opt("odd").await.unwrap().is_none());
 
     let mend = json!([{"op": "replace", "path": "/spec/subjects", "value": []}]).to_string();
-    let patch = ["patch", "ku", "odd", "--type=json", "-p", &mend];
-    admin.plane.kubectl(&patch).await.unwrap().ok().unwrap();
+    let command = ["patch", "ku", "odd", "--type=json", "-p", &mend];
+    admin.plane.kubectl(&command).await.unwrap().ok().unwrap();
     install::kite_crds(scene.plane).await.unwrap();
     admin.ready("odd").await;
 }

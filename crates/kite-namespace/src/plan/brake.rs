@@ -1,15 +1,11 @@
 //! The brake (rule N-6): when so many namespaces are due at once that a mistake
-//! is more likely than a wish. Pure but for the memory of recent deletions.
+//! is more likely than a wish.
 //!
 //! An empty list of KiteUsers has destroyed whole clusters elsewhere: a restored
 //! backup, a wrong context, a re-installed kind. So a window in which every
 //! managed namespace is orphaned trips it always, however few there are.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
-
-use tokio::time::Instant;
+use std::collections::BTreeSet;
 
 /// When it trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,37 +44,6 @@ impl Brake {
         (due > self.least && beyond_share).then(|| {
             format!("{due} of {managed} managed namespaces are without a KiteUser, more than {} and {} %", self.least, self.share)
         })
-    }
-}
-
-/// What was deleted within the window. A process that starts anew does not know of its
-/// predecessor's deletions. Locked for single map operations.
-#[derive(Debug)]
-pub struct Recent {
-    window: Duration,
-    names: Mutex<HashMap<String, Instant>>,
-}
-
-impl Recent {
-    /// Nothing yet.
-    pub fn new(window: Duration) -> Self {
-        Self {
-            window,
-            names: Mutex::default(),
-        }
-    }
-
-    /// A namespace was deleted.
-    pub fn add(&self, name: &str) {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.insert(name.to_owned(), Instant::now());
-    }
-
-    /// The names of those deleted within the window.
-    pub fn names(&self) -> BTreeSet<String> {
-        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-        names.retain(|_, at| at.elapsed() < self.window);
-        names.keys().cloned().collect()
     }
 }
 
@@ -126,15 +91,5 @@ mod tests {
                 "{managed} {orphaned} {due}: {found:?}"
             );
         }
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_deletion_is_remembered_for_one_window() {
-        let recent = Recent::new(Duration::from_secs(60));
-        recent.add("a");
-        tokio::time::advance(Duration::from_secs(59)).await;
-        assert!(recent.names().contains("a"));
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(recent.names().is_empty());
     }
 }
