@@ -79,17 +79,18 @@ async fn tell_of_drift(
     if found == strategy || !seen.is_settled() {
         return;
     }
-    let power = if wanted.spec.run_strategy == RunStrategy::Halted {
-        "On"
+    // Events of one action merge under their first note, so each way has its own.
+    let (power, action) = if wanted.spec.run_strategy == RunStrategy::Halted {
+        ("On", "SwitchOff")
     } else {
-        "Off"
+        ("Off", "SwitchOn")
     };
     let note = format!(
         "VirtualMachine {} was set to run strategy {found} by somebody else and is set back to {strategy}; to switch the machine {power}, set spec.powerState: {power} of the KiteVirtualMachine",
         child_name(&seen.owner)
     );
     pass.events
-        .warning(seen.machine.as_ref(), "PowerRestored", "RestorePower", note)
+        .warning(seen.machine.as_ref(), "PowerRestored", action, note)
         .await;
 }
 
