@@ -61,80 +61,69 @@ pub fn tell(
     now: &Time,
 ) -> KiteVirtualMachineStatus {
     let before = standing(machine);
-    let say = |status: Status, reason: &str, message: &str| {
-        Wanted::new(DISK_READY, status, reason, message)
+    let Some(ready) = disk_ready(disk, elapsed) else {
+        return before;
     };
-    let (ready, phase, progress, message) = match disk {
-        Disk::None => return before,
-        Disk::DataVolume(reading, true) => (
-            ready(reading, elapsed),
-            Some(reading.phase.clone()),
-            reading.progress.map(|p| format!("{p}%")),
-            reading.message.clone(),
-        ),
+    let conditions = condition::settle(
+        &before.conditions,
+        vec![ready],
+        machine.metadata.generation,
+        now,
+    );
+    let own = KiteVirtualMachineStatus {
+        conditions,
+        ..KiteVirtualMachineStatus::default()
+    };
+    match disk {
+        Disk::DataVolume(reading, true) => KiteVirtualMachineStatus {
+            data_volume_phase: Some(reading.phase.clone()),
+            data_volume_progress: reading.progress.map(|p| format!("{p}%")),
+            data_volume_message: reading.message.clone(),
+            ..own
+        },
+        // What was last told of a DataVolume that cannot be seen, or has done its work, goes on standing.
+        Disk::ClaimOnly | Disk::KindMissing | Disk::Unreadable => KiteVirtualMachineStatus {
+            data_volume_phase: before.data_volume_phase,
+            data_volume_progress: before.data_volume_progress,
+            data_volume_message: before.data_volume_message,
+            ..own
+        },
+        Disk::DataVolume(_, false) | Disk::Lost | Disk::Missing | Disk::None => own,
+    }
+}
+
+/// `DiskReady`, or nothing while there is no disk to speak of.
+fn disk_ready(disk: &Disk, elapsed: Elapsed) -> Option<Wanted> {
+    let (status, reason, message) = match disk {
+        Disk::None => return None,
+        Disk::DataVolume(reading, true) => return Some(ready(reading, elapsed)),
         Disk::ClaimOnly => (
-            say(
-                Status::True,
-                "ClaimOnly",
-                "the disk is there; its DataVolume has been collected",
-            ),
-            before.data_volume_phase.clone(),
-            before.data_volume_progress.clone(),
-            None,
+            Status::True,
+            "ClaimOnly",
+            "the disk is there; its DataVolume has been collected",
         ),
         Disk::Lost | Disk::DataVolume(_, false) => (
-            say(
-                Status::False,
-                "DiskLost",
-                "the disk's claim is gone, and with it its data; Kite makes no new one by itself",
-            ),
-            None,
-            None,
-            None,
+            Status::False,
+            "DiskLost",
+            "the disk's claim is gone, and with it its data; Kite makes no new one by itself",
         ),
         Disk::Missing => (
-            say(
-                Status::False,
-                "Missing",
-                "the DataVolume is gone and no claim of it was ever seen",
-            ),
-            None,
-            None,
-            None,
+            Status::False,
+            "Missing",
+            "the DataVolume is gone and no claim of it was ever seen",
         ),
         Disk::KindMissing => (
-            say(
-                Status::Unknown,
-                DEPENDENCY_MISSING,
-                "the cluster does not serve DataVolumes: CDI is not installed, or no longer",
-            ),
-            before.data_volume_phase.clone(),
-            before.data_volume_progress.clone(),
-            before.data_volume_message.clone(),
+            Status::Unknown,
+            DEPENDENCY_MISSING,
+            "the cluster does not serve DataVolumes: CDI is not installed, or no longer",
         ),
         Disk::Unreadable => (
-            say(
-                Status::Unknown,
-                "Unknown",
-                "the DataVolume has a shape that this version does not know",
-            ),
-            before.data_volume_phase.clone(),
-            before.data_volume_progress.clone(),
-            before.data_volume_message.clone(),
+            Status::Unknown,
+            "Unknown",
+            "the DataVolume has a shape that this version does not know",
         ),
     };
-    KiteVirtualMachineStatus {
-        data_volume_phase: phase,
-        data_volume_progress: progress,
-        data_volume_message: message,
-        conditions: condition::settle(
-            &before.conditions,
-            vec![ready],
-            machine.metadata.generation,
-            now,
-        ),
-        ..KiteVirtualMachineStatus::default()
-    }
+    Some(Wanted::new(DISK_READY, status, reason, message))
 }
 
 /// `DiskReady` of a DataVolume that is there (rule D-4).

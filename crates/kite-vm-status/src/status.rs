@@ -242,34 +242,27 @@ fn power_in_sync(
     before: &KiteVirtualMachineStatus,
     elapsed: Elapsed,
 ) -> Option<Wanted> {
-    let name = |power: PowerState| match power {
-        PowerState::On => "on",
-        PowerState::Off => "off",
+    let (wanted, out_of_sync) = match reading.wanted {
+        PowerState::On => ("on", "NotStarted"),
+        PowerState::Off => ("off", "NotStopped"),
     };
-    let wanted = name(reading.wanted);
     let say = |status: Status, reason: &str, message: String| {
         Some(Wanted::new(POWER_IN_SYNC, status, reason, message))
     };
     // After a restart of this process the bound is not granted anew.
-    let known =
-        condition::find(&before.conditions, POWER_IN_SYNC).is_some_and(|c| c.status == "False");
+    let stands = condition::find(&before.conditions, POWER_IN_SYNC);
+    let known = stands.is_some_and(|c| c.reason == out_of_sync);
     match row.power_sync? {
         PowerSync::InSync => say(
             Status::True,
             "InSync",
             format!("the machine is {wanted}, as asked for"),
         ),
-        PowerSync::Moving if elapsed.transition || known => {
-            let reason = match reading.wanted {
-                PowerState::On => "NotStarted",
-                PowerState::Off => "NotStopped",
-            };
-            say(
-                Status::False,
-                reason,
-                format!("wanted {wanted}, KubeVirt says {}", reading.word),
-            )
-        }
+        PowerSync::Moving if elapsed.transition || known => say(
+            Status::False,
+            out_of_sync,
+            format!("wanted {wanted}, KubeVirt says {}", reading.word),
+        ),
         PowerSync::Moving => say(
             Status::Unknown,
             "InTransition",

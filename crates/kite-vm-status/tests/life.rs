@@ -222,6 +222,14 @@ fn power_that_does_not_come_is_out_of_sync_after_a_bounded_time_and_in_words_tha
     player.restart();
     player.until(2000.0);
     assert!(player.writes.is_empty());
+    player.power(PowerState::Off);
+    player.set_vm("Running", &json!({"created": true}));
+    player.until(2010.0);
+    assert_eq!(
+        player.condition(POWER_IN_SYNC),
+        "Unknown InTransition",
+        "another wish has its own time"
+    );
 }
 
 // C-9: alone, it tells what is, and says nothing for a generation that kite-vm has not told of.
