@@ -109,20 +109,17 @@ pub fn refusal(error: &kube::Error) -> Refusal {
 fn refusal_of(status: &Status) -> Refusal {
     let message = status.message.as_str();
     match status.code {
+        // A webhook chooses its own code; these words are what the server adds.
+        _ if message.contains("denied the request") => Refusal::Webhook,
         404 if kind_missing(status) => Refusal::KindMissing,
         // A create in a namespace that does not exist names the namespace as the thing not found.
         404 => Refusal::NotFound,
         409 => Refusal::Conflict,
-        422 => Refusal::Invalid,
+        400 | 422 => Refusal::Invalid,
         403 if message.contains("exceeded quota") || message.contains("failed quota") => {
             Refusal::Quota
         }
         403 if message.contains("being terminated") => Refusal::NamespaceTerminating,
-        // A webhook chooses its own code; its name in the message is what the server adds.
-        _ if message.contains("denied the request") || message.contains("denied request") => {
-            Refusal::Webhook
-        }
-        400 => Refusal::Invalid,
         403 => Refusal::Forbidden,
         _ => Refusal::Transient,
     }
@@ -226,6 +223,12 @@ mod tests {
         );
         assert_eq!(refusal(&quota), Refusal::Quota);
         assert_eq!(refusal(&webhook), Refusal::Webhook);
+        let unprocessable = status(
+            422,
+            "admission webhook \"d.cdi\" denied the request: no",
+            "x",
+        );
+        assert_eq!(refusal(&unprocessable), Refusal::Webhook);
         assert_eq!(
             refusal(&status(422, "spec.cpu: Invalid value", "x")),
             Refusal::Invalid

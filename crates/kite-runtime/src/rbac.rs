@@ -79,7 +79,7 @@ pub const fn common(lease: &'static [&'static str; 1]) -> [Rule; 3] {
         Rule::cluster(
             "coordination.k8s.io",
             &["leases"],
-            &["get", "list", "watch", "update"],
+            &["get", "update"],
             "take, keep and release the Lease",
         )
         .named(lease)

@@ -9,26 +9,39 @@ use kite_api::labels::Controller;
 
 use super::build::Profile;
 
+/// How long what is likely to pass is waited out at least: KubeVirt can be played
+/// faster, and the API server answers no sooner for it.
+const LEAST_HOLD: Duration = Duration::from_millis(500);
+
 /// The times of Kite's processes that follow the pace of KubeVirt and CDI, as
-/// their flags have them by default: a controller that mirrors every ten seconds
-/// has to mirror every second where a clone takes a tenth of its time.
-const PACED: [(Controller, &str, Duration); 4] = [
+/// their flags have them by default, and the least they may become: a controller
+/// that mirrors every ten seconds has to mirror every second where a clone takes
+/// a tenth of its time.
+const PACED: [(Controller, &str, Duration, Duration); 4] = [
     (
         Controller::DataVolume,
         "--tick-interval",
         Duration::from_secs(10),
+        Duration::ZERO,
     ),
     (
         Controller::DataVolume,
         "--error-hold",
         Duration::from_secs(10),
+        LEAST_HOLD,
     ),
     (
         Controller::VmStatus,
         "--error-hold",
         Duration::from_secs(10),
+        LEAST_HOLD,
     ),
-    (Controller::VmStatus, "--settle", Duration::from_secs(2)),
+    (
+        Controller::VmStatus,
+        "--settle",
+        Duration::from_secs(2),
+        LEAST_HOLD,
+    ),
 ];
 
 /// Beyond this, times become shorter than a request takes.
@@ -105,7 +118,10 @@ impl Speed {
         }
         let paced = PACED.iter().filter(|(who, ..)| *who == controller);
         paced
-            .flat_map(|(_, flag, time)| [(*flag).to_owned(), milliseconds(self.scaled(*time))])
+            .flat_map(|(_, flag, time, least)| {
+                let time = self.scaled(*time).max(*least);
+                [(*flag).to_owned(), milliseconds(time)]
+            })
             .collect()
     }
 }
@@ -214,7 +230,7 @@ mod tests {
         );
         assert_eq!(
             Speed::new(20.0).flags(Controller::VmStatus),
-            ["--error-hold", "500ms", "--settle", "100ms"]
+            ["--error-hold", "500ms", "--settle", "500ms"]
         );
         assert!(Speed::new(10.0).flags(Controller::Vm).is_empty());
     }

@@ -57,7 +57,8 @@ async fn bring(
             let wanted = data_volume(machine, &seen.platform, class);
             pass.writer
                 .ensure(&place(pass, seen), &wanted, |m| seen.binds(m), |_| true)
-                .await?;
+                .await
+                .map_err(clone_refused)?;
             applied.disk = true;
             applied.waits_for_claim = true;
             Ok(())
@@ -105,6 +106,22 @@ async fn bring(
             kite_api::condition::DEPENDENCY_MISSING,
             "this cluster does not serve CDI's kinds; nothing is decided about the disk until it does",
         )),
+    }
+}
+
+/// CDI asks whether kite-vm may clone out of the image namespace.
+fn clone_refused(error: WriteError) -> Trouble {
+    let trouble = Trouble::from(error);
+    if !trouble.message.contains("permissions in clone source") {
+        return trouble;
+    }
+    Trouble {
+        reason: "CloneForbidden",
+        message: format!(
+            "{}; an administrator gives kite-vm the right to create datavolumes/source there",
+            trouble.message
+        ),
+        ..trouble
     }
 }
 
