@@ -13,9 +13,9 @@ use kite_runtime::rbac::Rule;
 use kite_runtime::settings::duration;
 use kite_runtime::{Feeds, Process, Program, Watch};
 
-use crate::clocks::Holds;
 use crate::observe::{Claim, World};
 use crate::reconcile::DiskPass;
+use crate::status::clocks::Holds;
 use crate::status::{is_leaving, standing};
 
 /// What this controller may do, beyond what every controller may.
@@ -148,7 +148,7 @@ fn reads_of_disk(disk: &DataVolume) -> u64 {
     let mut hasher = DefaultHasher::new();
     let annotations = disk.metadata.annotations.as_ref();
     annotations.and_then(|a| a.get(VM_UID)).hash(&mut hasher);
-    let reading = crate::reading::read(disk);
+    let reading = crate::observe::reading::read(disk);
     (
         reading.phase,
         reading.progress,

@@ -5,10 +5,8 @@
 //! until a person decides. Its parts are public for the tests and the manifest
 //! generator, not for others.
 
-pub mod clocks;
 pub mod controller;
 pub mod observe;
-pub mod reading;
 pub mod reconcile;
 pub mod status;
 

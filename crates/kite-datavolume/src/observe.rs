@@ -1,5 +1,7 @@
 //! Step 1: a machine's disk as the watches show it.
 
+pub mod reading;
+
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kite_api::KiteVirtualMachine;
 use kite_api::labels::VM_UID;
@@ -7,7 +9,7 @@ use kite_kubevirt::DataVolume;
 use kite_runtime::{Cache, Key};
 use kube::core::{ObjectMeta, PartialObjectMeta};
 
-use crate::reading::read;
+use crate::observe::reading::read;
 use crate::status::{Disk, standing};
 
 /// A claim's metadata; whose it is is all that is read.

@@ -13,8 +13,8 @@ use kite_runtime::{Class, Failure, Key, Next, Pass};
 use kube::Api;
 use tokio::time::Instant;
 
-use crate::clocks::{Clocks, Decision, Holds};
 use crate::observe::World;
+use crate::status::clocks::{Clocks, Decision, Holds};
 use crate::status::{is_leaving, standing, tell};
 
 /// Why a pass ended early.

@@ -2,13 +2,15 @@
 //!
 //! Pure: the clock is the caller's.
 
+pub mod clocks;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{self, DEPENDENCY_MISSING, DISK_READY, Status, Wanted};
 use kite_api::labels::Controller;
 use kite_api::ownership::part_of;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 
-use crate::reading::{Reading, State, Trouble};
+use crate::observe::reading::{Reading, State, Trouble};
 
 /// What there is of a machine's disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 //! It makes, changes and deletes no Service; what it reports, kite-vm repairs.
 //! Its parts are public for the tests and the manifest generator, not for others.
 
-pub mod clocks;
 pub mod controller;
 pub mod observe;
 pub mod reconcile;

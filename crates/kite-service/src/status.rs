@@ -3,6 +3,8 @@
 //! Pure: the clock is the caller's, and what should exist is kite-render's, the
 //! same that kite-vm compares with.
 
+pub mod clocks;
+
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{self, SERVICE_READY, Wanted};

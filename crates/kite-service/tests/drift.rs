@@ -11,7 +11,7 @@ use kite_api::condition::{SERVICE_READY, find};
 use kite_api::machine::PowerState;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_render::validate::MachineOwner;
-use kite_service::clocks::{Clocks, Decision};
+use kite_service::status::clocks::{Clocks, Decision};
 use kite_service::status::{standing, tell};
 use serde_json::{Value, json};
 use tokio::time::Instant;

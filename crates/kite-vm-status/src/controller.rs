@@ -17,9 +17,9 @@ use kite_runtime::settings::duration;
 use kite_runtime::{Feeds, Process, Program, Watch};
 use kube::core::ObjectMeta;
 
-use crate::clocks::Holds;
 use crate::observe::World;
 use crate::reconcile::StatusPass;
+use crate::status::clocks::Holds;
 
 /// What this controller may do, beyond what every controller may.
 pub const RULES: &[Rule] = &[

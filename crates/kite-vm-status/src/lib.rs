@@ -4,13 +4,9 @@
 //! It never writes a specification and never deletes anything. Its parts are
 //! public for the tests and the manifest generator, not for others.
 
-pub mod clocks;
 pub mod controller;
 pub mod observe;
-pub mod reading;
 pub mod reconcile;
 pub mod status;
-pub mod table;
-pub mod vigil;
 
 pub use controller::{KiteVmStatus, RULES};

@@ -1,5 +1,7 @@
 //! Step 1: a machine and what KubeVirt has of it, from the watches alone.
 
+pub mod reading;
+
 use std::sync::Arc;
 
 use kite_api::KiteVirtualMachine;
@@ -7,7 +9,7 @@ use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
 use kite_runtime::{Cache, Key};
 use kube::core::ObjectMeta;
 
-use crate::reading::{Found, Reading, read};
+use crate::observe::reading::{Found, Reading, read};
 
 /// Everything that is watched.
 #[derive(Clone)]

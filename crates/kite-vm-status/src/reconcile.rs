@@ -12,11 +12,11 @@ use kite_runtime::{Class, Failure, Key, Next, Pass};
 use kube::Api;
 use tokio::time::Instant;
 
-use crate::clocks::{Clocks, Decision, Holds};
 use crate::observe::World;
-use crate::reading::Found;
+use crate::observe::reading::Found;
+use crate::status::clocks::{Clocks, Decision, Holds};
+use crate::status::vigil::End;
 use crate::status::{farewell, is_leaving, standing, takes_over, tell};
-use crate::vigil::End;
 
 /// Why a pass ended early.
 #[derive(Debug, thiserror::Error)]

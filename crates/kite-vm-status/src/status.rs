@@ -1,7 +1,11 @@
 //! kite-vm-status's whole part of the status, from what was read and how long it has stood.
 //!
 //! Pure: the clock is the caller's. It says what should stand and how urgent
-//! that is; whether to write it now is decided in [`crate::clocks`].
+//! that is; whether to write it now is decided in [`crate::status::clocks`].
+
+pub mod clocks;
+pub mod table;
+pub mod vigil;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{
@@ -13,8 +17,8 @@ use kite_api::machine::PowerState;
 use kite_api::ownership::part_of;
 use kite_api::{Condition, KiteVirtualMachine, KiteVirtualMachineStatus, Phase};
 
-use crate::reading::{Reading, State};
-use crate::table::{PowerSync, Row, row};
+use crate::observe::reading::{Reading, State};
+use crate::status::table::{PowerSync, Row, row};
 
 /// What has stood long enough.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{Player, guest, machine, say};
 use kite_api::condition::{POWER_IN_SYNC, READY, find};
 use kite_api::machine::PowerState;
-use kite_vm_status::reading::Found;
+use kite_vm_status::observe::reading::Found;
 use serde_json::{Value, json};
 
 /// Plays one of the recordings (kite-testkit/recordings) and gives the player.

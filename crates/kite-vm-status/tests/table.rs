@@ -12,7 +12,7 @@ use k8s_openapi::jiff::Timestamp;
 use kite_api::condition::{READY, find};
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
-use kite_vm_status::reading::{Found, read};
+use kite_vm_status::observe::reading::{Found, read};
 use kite_vm_status::status::{Elapsed, takes_over, tell};
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
-use crate::reading::{Reading, State, Trouble};
+use crate::observe::reading::{Reading, State, Trouble};
 use crate::status::{Disk, Elapsed, standing};
 
 /// The times that are waited for.

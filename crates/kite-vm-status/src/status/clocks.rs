@@ -9,10 +9,10 @@ use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
-use crate::reading::{Reading, State};
+use crate::observe::reading::{Reading, State};
+use crate::status::table::{PowerSync, row};
+use crate::status::vigil::Vigil;
 use crate::status::{Elapsed, Told};
-use crate::table::{PowerSync, row};
-use crate::vigil::Vigil;
 
 /// The times that are waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

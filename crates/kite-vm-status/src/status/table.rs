@@ -6,7 +6,7 @@
 use kite_api::condition::{DEPENDENCY_MISSING, READY, Status, Wanted};
 use kite_api::machine::{Phase, PowerState};
 
-use crate::reading::{Disk, Reading, State};
+use crate::observe::reading::{Disk, Reading, State};
 
 /// What is said before any hold.
 #[derive(Clone, Debug, PartialEq)]
