@@ -25,11 +25,14 @@ use story::Story;
 /// A clone takes a minute in life; six seconds are enough to watch one.
 const SPEED: Speed = Speed::new(10.0);
 
+/// A clone of two seconds, told three times a second.
+const FASTEST: Speed = Speed::new(30.0);
+
 /// What `cargo xtask demo` can be told.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoOptions {
     /// How much faster than life KubeVirt and CDI are played; Kite's intervals follow.
-    #[arg(long, value_name = "N", default_value_t = SPEED)]
+    #[arg(long, value_name = "N", default_value_t = SPEED, value_parser = speed)]
     speed: Speed,
     /// How long a namespace stays after its user went; ten minutes in life.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
@@ -37,6 +40,17 @@ pub(crate) struct DemoOptions {
     /// Build Kite as it is shipped: smaller and faster, and it takes minutes.
     #[arg(long)]
     release: bool,
+}
+
+/// Refuses a speed at which the clone would be over before its progress was seen.
+fn speed(text: &str) -> Result<Speed, String> {
+    let speed: Speed = text.parse()?;
+    if speed > FASTEST {
+        return Err(format!(
+            "the demo shows a clone's progress, which is too quick to be seen above {FASTEST}"
+        ));
+    }
+    Ok(speed)
 }
 
 /// `cargo xtask demo`.
@@ -97,4 +111,16 @@ async fn play(cluster: &Cluster, options: &DemoOptions, report: &Report) -> Resu
     let mut story = Story::begin(cluster, report, options.speed, options.grace_period).await?;
     steps::all(&mut story).await?;
     story.close(options.release)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_too_quick_to_be_seen_is_refused() {
+        assert_eq!(speed("30"), Ok(FASTEST));
+        assert!(speed("31").unwrap_err().contains("too quick"));
+        assert!(speed("0").unwrap_err().contains("above 0"));
+    }
 }

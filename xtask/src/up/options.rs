@@ -98,7 +98,7 @@ impl UpOptions {
 }
 
 /// How much faster than life the other side is played.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub(crate) struct Speed(f64);
 
 impl Speed {
