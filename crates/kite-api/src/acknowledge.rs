@@ -25,6 +25,13 @@ pub fn acknowledged(meta: &ObjectMeta, since: Timestamp, now: Timestamp) -> bool
     at.is_some_and(|at| since <= at && at <= now.saturating_add(SKEW).unwrap_or(now))
 }
 
+/// Whether a definition of one of Kite's kinds is being removed, which takes all of the kind's
+/// objects, and no administrator has acknowledged that this is meant.
+pub fn removal_held(crd: &ObjectMeta, now: Timestamp) -> bool {
+    let since = crd.deletion_timestamp.as_ref().map(|time| time.0);
+    since.is_some_and(|since| !acknowledged(crd, since, now))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

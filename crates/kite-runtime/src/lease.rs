@@ -186,13 +186,14 @@ impl Elector {
     async fn keep(&self, mut held: Lease, mut release: watch::Receiver<bool>) -> Ended {
         let mut until = *self.until.borrow();
         loop {
+            // Only what was refused is tried again with jitter: a leader renews alone.
             let pause = if until == *self.until.borrow() {
                 self.interval
             } else {
-                self.retry
+                self.jitter(self.retry)
             };
             tokio::select! {
-                () = tokio::time::sleep(self.jitter(pause)) => {}
+                () = tokio::time::sleep(pause) => {}
                 () = told(&mut release) => return self.release(held).await,
             }
             match self.renew(&held).await {

@@ -5,11 +5,12 @@
 //! (its `applier`); what is added is the back-off for each object, the deadline
 //! and the metrics. No pass is told why it runs: it looks at what is.
 
+use std::borrow::Cow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::{FutureExt as _, StreamExt as _, stream};
-use k8s_openapi::api::core::v1::ConfigMap;
+use kube::core::{DynamicResourceScope, ObjectMeta, Resource};
 use kube::runtime::controller::{Action, Config, applier};
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, store};
@@ -44,9 +45,41 @@ pub trait Pass: Send + Sync + 'static {
     fn pass(&self, key: Key) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 }
 
-/// A stand-in for the object in kube's queue, which wants to own what it looks up;
-/// the passes read from their caches instead.
-type Token = ConfigMap;
+/// What kube's queue looks up for a key. It wants to own the objects; the passes
+/// read from their caches instead, so a name is all there is.
+#[derive(Clone, Debug, Default)]
+struct Token {
+    metadata: ObjectMeta,
+}
+
+impl Resource for Token {
+    type DynamicType = ();
+    type Scope = DynamicResourceScope;
+
+    fn kind((): &()) -> Cow<'_, str> {
+        "object".into()
+    }
+
+    fn group((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn version((): &()) -> Cow<'_, str> {
+        "".into()
+    }
+
+    fn plural((): &()) -> Cow<'_, str> {
+        "objects".into()
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
 
 /// Runs passes until the process is told to stop, then lets running ones finish.
 pub async fn drive<P: Pass>(process: &Process, mut feeds: Feeds, pass: P) -> anyhow::Result<()> {

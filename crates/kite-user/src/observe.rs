@@ -14,7 +14,7 @@ use k8s_openapi::api::rbac::v1::RoleBinding;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kite_api::acknowledge::acknowledged;
+use kite_api::acknowledge::removal_held;
 use kite_api::platform::PLATFORM_NAME;
 use kite_api::{KitePlatform, KiteUser, KiteVirtualMachine};
 use kite_kubevirt::names::{KUBEVIRT, LAUNCHER};
@@ -78,10 +78,7 @@ impl Caches {
     /// is meant (rule N-6).
     pub fn removal_held(&self, now: Timestamp) -> bool {
         let crd = self.crd.get(&Key::cluster(USER_CRD));
-        crd.is_some_and(|crd| {
-            let since = crd.metadata.deletion_timestamp.as_ref().map(|t| t.0);
-            since.is_some_and(|since| !acknowledged(&crd.metadata, since, now))
-        })
+        crd.is_some_and(|crd| removal_held(&crd.metadata, now))
     }
 }
 

@@ -1,11 +1,16 @@
 //! Wiring: which changes wake which machines, and the rights that takes.
 
+mod rights;
+
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::jiff::Timestamp;
+use kite_api::acknowledge::removal_held;
 use kite_api::condition::{self, DISK_READY, POWER_IN_SYNC, SERVICE_READY};
 use kite_api::labels::{Controller, MANAGED_SELECTOR, PUBLISHED, VM_NAME, VM_UID};
 use kite_api::ownership::conditions_of;
@@ -14,120 +19,17 @@ use kite_api::{KiteHostClaim, KitePlatform, KiteUser, KiteVirtualMachine};
 use kite_kubevirt::read::{DataSource, DataVolume, VirtualMachine, VirtualMachineInstance};
 use kite_runtime::apply::Writer;
 use kite_runtime::pass::drive;
-use kite_runtime::rbac::{Rule, Scope};
 use kite_runtime::{Cache, Feeds, Key, Process, Program, Watch};
 use kube::core::PartialObjectMeta;
-use kube::{Resource, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
 
 use crate::apply::login::Logins;
 use crate::reconcile::VmPass;
 
-/// What this controller may do, beyond what every controller may.
-pub const RULES: &[Rule] = &[
-    Rule::cluster(
-        "kite.dev",
-        &["kitevirtualmachines"],
-        &["get", "list", "watch", "patch", "delete"],
-        "what is asked for; the finalizer; the last step of spec.delete; a live look at a host's holder",
-    ),
-    Rule::cluster(
-        "kite.dev",
-        &["kitevirtualmachines/status"],
-        &["patch"],
-        "its own part of the status",
-    ),
-    Rule::cluster(
-        "kite.dev",
-        &["kitevirtualmachines/finalizers"],
-        &["update"],
-        "children that block their owner's deletion, where the server checks that right",
-    ),
-    Rule::cluster(
-        "kite.dev",
-        &["kiteusers"],
-        &["list", "watch"],
-        "whether a namespace is safe to use",
-    ),
-    Rule::cluster(
-        "kite.dev",
-        &["kiteplatforms"],
-        &["list", "watch"],
-        "the administrator's settings",
-    ),
-    Rule::cluster(
-        "kite.dev",
-        &["kiteplatforms/status"],
-        &["patch"],
-        "whether those settings are in force",
-    ),
-    Rule::cluster(
-        "kite.dev",
-        &["kitehostclaims"],
-        &["get", "list", "watch", "create", "patch", "delete"],
-        "who holds a host name",
-    ),
-    Rule::cluster(
-        "kubevirt.io",
-        &["virtualmachines"],
-        &["get", "list", "watch", "create", "patch", "delete"],
-        "the machine",
-    ),
-    Rule::cluster(
-        "kubevirt.io",
-        &["virtualmachineinstances"],
-        &["get", "list", "watch"],
-        "whether a guest still runs, before its disk goes",
-    ),
-    Rule::cluster(
-        "cdi.kubevirt.io",
-        &["datavolumes"],
-        &["get", "list", "watch", "create", "patch", "delete"],
-        "the disk",
-    ),
-    Rule::cluster(
-        "cdi.kubevirt.io",
-        &["datasources"],
-        &["list", "watch"],
-        "the published images",
-    ),
-    Rule::cluster(
-        "cdi.kubevirt.io",
-        &["datavolumes/source"],
-        &["create"],
-        "clone a published image; CDI asks for this right",
-    )
-    .within(Scope::ImageNamespace),
-    Rule::cluster(
-        "",
-        &["services"],
-        &["get", "list", "watch", "create", "patch", "delete"],
-        "the address",
-    ),
-    Rule::cluster(
-        "",
-        &["persistentvolumeclaims"],
-        &["get", "list", "watch", "patch", "delete"],
-        "see the disk filled, grow it, take away one whose DataVolume is gone",
-    ),
-    Rule::cluster(
-        "",
-        &["namespaces"],
-        &["list", "watch"],
-        "whether a namespace goes away or is nobody's",
-    ),
-    Rule::cluster(
-        "networking.k8s.io",
-        &["ingresses"],
-        &["get", "list", "watch", "create", "patch", "delete"],
-        "the host name's way in",
-    ),
-    Rule::cluster(
-        "storage.k8s.io",
-        &["storageclasses"],
-        &["list", "watch"],
-        "which class is the default, and which can grow",
-    ),
-];
+pub use rights::RULES;
+
+/// Name of the definition of the machines' kind.
+const MACHINES_CRD: &str = "kitevirtualmachines.kite.dev";
 
 /// Metadata of an object whose fields are not compared.
 pub type Meta<K> = PartialObjectMeta<K>;
@@ -190,6 +92,8 @@ pub struct World {
     pub classes: Cache<StorageClass>,
     /// Who holds which host.
     pub hosts: Cache<KiteHostClaim>,
+    /// The definition of the machines' kind.
+    pub crd: Cache<Meta<CustomResourceDefinition>>,
     /// Answers to writes about machines whose shape is unknown.
     pub malformed: Cache<Meta<KiteVirtualMachine>>,
     /// Own writes of Secrets; they are never watched (rule C-20).
@@ -199,93 +103,29 @@ pub struct World {
 impl World {
     fn watch(feeds: &mut Feeds, process: &Process) -> Self {
         let client = || process.client.clone();
-        let machines =
-            feeds.primary(Watch::objects("KiteVirtualMachine", client()).reads(reads_of_machine));
-        let in_namespace = {
-            let machines = machines.clone();
-            move |namespace: &str| {
-                machines
-                    .keys()
-                    .into_iter()
-                    .filter(|k| k.namespace == namespace)
-                    .collect::<Vec<_>>()
-            }
-        };
-        let users_of = in_namespace.clone();
-        let everybody = {
-            let machines = machines.clone();
-            move || machines.keys()
-        };
-        let for_platform = everybody.clone();
-        let of_image = machines.clone();
-        let of_host = machines.clone();
+        let machines = Watch::objects("KiteVirtualMachine", client()).reads(reads_of_machine);
+        let machines = feeds.primary(machines);
+        let vms = Watch::objects("VirtualMachine", client()).labels(MANAGED_SELECTOR);
+        let guests = Watch::metadata("VirtualMachineInstance", client()).labels(VM_UID);
+        let disks = Watch::objects("DataVolume", client()).labels(MANAGED_SELECTOR);
+        let claims = Watch::objects("PersistentVolumeClaim", client()).labels(MANAGED_SELECTOR);
+        let services = Watch::objects("Service", client()).labels(MANAGED_SELECTOR);
+        let ingresses = Watch::objects("Ingress", client()).labels(MANAGED_SELECTOR);
+        let around = Around::watch(feeds, &process.client, &machines);
         Self {
-            vms: feeds.watch(
-                Watch::objects("VirtualMachine", client())
-                    .labels(MANAGED_SELECTOR)
-                    .reads(reads_of_vm),
-                to_machine,
-            ),
-            vmis: feeds.watch(
-                Watch::metadata("VirtualMachineInstance", client()).labels(VM_UID),
-                to_machine,
-            ),
-            disks: feeds.watch(
-                Watch::objects("DataVolume", client())
-                    .labels(MANAGED_SELECTOR)
-                    .reads(reads_of_disk),
-                to_machine,
-            ),
-            claims: feeds.watch(
-                Watch::objects("PersistentVolumeClaim", client()).labels(MANAGED_SELECTOR),
-                to_machine,
-            ),
-            services: feeds.watch(
-                Watch::objects("Service", client()).labels(MANAGED_SELECTOR),
-                to_machine,
-            ),
-            ingresses: feeds.watch(
-                Watch::objects("Ingress", client()).labels(MANAGED_SELECTOR),
-                to_machine,
-            ),
-            namespaces: feeds.watch(
-                Watch::metadata("Namespace", client()).labels(MANAGED_SELECTOR),
-                move |key, _| in_namespace(&key.name),
-            ),
-            users: feeds.watch(
-                Watch::objects("KiteUser", client()),
-                move |_, user: Option<&KiteUser>| {
-                    user.map(|u| users_of(&u.spec.namespace))
-                        .unwrap_or_default()
-                },
-            ),
-            platform: feeds.watch(
-                Watch::objects("KitePlatform", client())
-                    .fields(&format!("metadata.name={PLATFORM_NAME}")),
-                move |key, _| {
-                    let mut keys = for_platform();
-                    keys.push(key.clone());
-                    keys
-                },
-            ),
-            images: feeds.watch(
-                Watch::objects("DataSource", client()).labels(&format!("{PUBLISHED}=true")),
-                move |key, _| keys_of(&of_image.select(|m| m.spec.image == key.name)),
-            ),
-            classes: feeds.watch(Watch::objects("StorageClass", client()), move |_, _| {
-                everybody()
-            }),
-            hosts: feeds.watch(
-                Watch::objects("KiteHostClaim", client()),
-                move |key, claim: Option<&KiteHostClaim>| {
-                    let prefix = key.name.split('.').next().unwrap_or_default();
-                    let mut keys = keys_of(
-                        &of_host.select(|m| m.spec.domain_prefix.as_deref() == Some(prefix)),
-                    );
-                    keys.extend(claim.map(|c| Key::new(&c.spec.namespace, &c.spec.name)));
-                    keys
-                },
-            ),
+            vms: feeds.watch(vms.reads(reads_of_vm), to_machine),
+            vmis: feeds.watch(guests, to_machine),
+            disks: feeds.watch(disks.reads(reads_of_disk), to_machine),
+            claims: feeds.watch(claims, to_machine),
+            services: feeds.watch(services, to_machine),
+            ingresses: feeds.watch(ingresses, to_machine),
+            namespaces: around.namespaces,
+            users: around.users,
+            platform: around.platform,
+            images: around.images,
+            classes: around.classes,
+            hosts: around.hosts,
+            crd: around.crd,
             malformed: Cache::new(|_| 0),
             logins: Logins::default(),
             machines,
@@ -293,7 +133,85 @@ impl World {
     }
 }
 
+/// What is watched around the machines and their children.
+struct Around {
+    namespaces: Cache<Meta<Namespace>>,
+    users: Cache<KiteUser>,
+    platform: Cache<KitePlatform>,
+    images: Cache<DataSource>,
+    classes: Cache<StorageClass>,
+    hosts: Cache<KiteHostClaim>,
+    crd: Cache<Meta<CustomResourceDefinition>>,
+}
+
+impl Around {
+    fn watch(feeds: &mut Feeds, client: &Client, machines: &Cache<KiteVirtualMachine>) -> Self {
+        let client = || client.clone();
+        let all = || {
+            let machines = machines.clone();
+            move || machines.keys()
+        };
+        let (for_platform, for_class, for_kind) = (all(), all(), all());
+        let within = || {
+            let keys = all();
+            move |namespace: &str| -> Vec<Key> {
+                keys()
+                    .into_iter()
+                    .filter(|k| k.namespace == namespace)
+                    .collect()
+            }
+        };
+        let (in_namespace, of_user) = (within(), within());
+        let (of_image, of_host) = (machines.clone(), machines.clone());
+        let namespaces = Watch::metadata("Namespace", client()).labels(MANAGED_SELECTOR);
+        let platform = Watch::objects("KitePlatform", client())
+            .fields(&format!("metadata.name={PLATFORM_NAME}"));
+        let images = Watch::objects("DataSource", client()).labels(&format!("{PUBLISHED}=true"));
+        let crd =
+            Watch::<Meta<CustomResourceDefinition>>::metadata("CustomResourceDefinition", client())
+                .fields(&format!("metadata.name={MACHINES_CRD}"));
+        Self {
+            namespaces: feeds.watch(namespaces, move |key, _| in_namespace(&key.name)),
+            users: feeds.watch(
+                Watch::objects("KiteUser", client()),
+                move |_, user: Option<&KiteUser>| {
+                    user.map(|u| of_user(&u.spec.namespace)).unwrap_or_default()
+                },
+            ),
+            platform: feeds.watch(platform, move |key, _| {
+                let mut keys = for_platform();
+                keys.push(key.clone());
+                keys
+            }),
+            images: feeds.watch(images, move |key, _| {
+                keys_of(&of_image.select(|m| m.spec.image == key.name))
+            }),
+            classes: feeds.watch(Watch::objects("StorageClass", client()), move |_, _| {
+                for_class()
+            }),
+            hosts: feeds.watch(
+                Watch::objects("KiteHostClaim", client()),
+                move |key, claim: Option<&KiteHostClaim>| {
+                    let prefix = key.name.split('.').next();
+                    let wants = |m: &KiteVirtualMachine| m.spec.domain_prefix.as_deref() == prefix;
+                    let mut keys = keys_of(&of_host.select(wants));
+                    keys.extend(claim.map(|c| Key::new(&c.spec.namespace, &c.spec.name)));
+                    keys
+                },
+            ),
+            crd: feeds.watch(crd, move |_, _| for_kind()),
+        }
+    }
+}
+
 impl World {
+    /// Whether the kind itself is being removed and no administrator has acknowledged that
+    /// every machine goes with it (rule N-6).
+    pub fn removal_held(&self, now: Timestamp) -> bool {
+        let crd = self.crd.get(&Key::cluster(MACHINES_CRD));
+        crd.is_some_and(|crd| removal_held(&crd.metadata, now))
+    }
+
     /// The one KitePlatform, if there is one.
     pub fn platform_object(&self) -> Option<Arc<KitePlatform>> {
         self.platform.get(&Key::cluster(PLATFORM_NAME))

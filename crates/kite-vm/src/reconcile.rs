@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::jiff::Timestamp;
 use kite_api::condition::{self, RESOURCES_APPLIED, STALLED, Wanted};
 use kite_api::labels::{Controller, VM_FINALIZER};
 use kite_api::machine::{KiteVirtualMachineStatus, Phase};
@@ -167,6 +168,15 @@ impl VmPass {
         }
         if seen.status().phase != Some(Phase::Deleting) {
             self.tell(&seen, &Outcome::Deleting(None)).await?;
+        }
+        if self.world.removal_held(Timestamp::now()) {
+            let held = Trouble::stalled(
+                "RemovalHeld",
+                "the kind KiteVirtualMachine itself is being removed, which would take every machine away; nothing is removed until its CustomResourceDefinition carries the annotation kite.dev/acknowledge-deletion with the time of now, for instance kubectl annotate crd kitevirtualmachines.kite.dev kite.dev/acknowledge-deletion=$(date -u +%FT%TZ)",
+            );
+            self.tell(&self.again(&seen), &Outcome::Deleting(Some(&held)))
+                .await?;
+            return Ok(Next::OnChange);
         }
         match delete::children(self, &seen).await {
             Err(trouble) if matches!(trouble.class, Class::Transient | Class::Conflict) => {
