@@ -221,7 +221,7 @@ struct Feed<K> {
 impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
     async fn run<I: Item<Object = K>>(self, api: Api<I>, config: watcher::Config) {
         let mut pause = FIRST_PAUSE;
-        let mut events = Box::pin(watcher(api, config));
+        let mut events = Box::pin(watcher(api.clone(), config.clone()));
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => {
@@ -234,6 +234,10 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
                 }
                 Err(error) => {
                     self.failed(&error);
+                    if !self.cache.is_served() {
+                        // Nothing of it is worth resuming, and a list is what tells that it is back.
+                        events = Box::pin(watcher(api.clone(), config.clone()));
+                    }
                     tokio::time::sleep(jittered(pause, &Key::cluster(self.name), 0)).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
