@@ -1,112 +1,24 @@
 //! The pure steps: what is accepted, what becomes of the disk, what the status says.
 #![allow(clippy::unwrap_used, missing_docs)]
 
+mod seen;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use k8s_openapi::api::storage::v1::StorageClass;
 use kite_api::condition::{self, ACCEPTED, DOMAIN_READY, RECONCILING, RESOURCES_APPLIED, STALLED};
 use kite_api::machine::Phase;
-use kite_api::{KitePlatformSpec, KiteVirtualMachine, KiteVirtualMachineStatus};
-use kite_kubevirt::read::{DataSource, DataVolume, VirtualMachine};
-use kite_render::validate::{MachineOwner, ValidMachine, ValidPlatform};
-use kite_runtime::{Class, Key, clock};
+use kite_api::{KitePlatformSpec, KiteVirtualMachineStatus};
+use kite_kubevirt::read::DataVolume;
+use kite_render::validate::{ValidMachine, ValidPlatform};
+use kite_runtime::{Class, clock};
 use kite_vm::apply::{Applied, Trouble};
 use kite_vm::observe::{NamespaceView, Observed, UsersView};
 use kite_vm::plan::{self, Disk, Growth};
 use kite_vm::status::{self, Outcome};
 use kite_vm::validate::accept;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
-
-fn read<K: DeserializeOwned>(value: Value) -> Arc<K> {
-    Arc::new(serde_json::from_value(value).unwrap())
-}
-
-/// A machine in a prepared namespace, with a published image and nothing made yet.
-fn fresh() -> Observed {
-    let machine: Arc<KiteVirtualMachine> = read(json!({
-        "apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine",
-        "metadata": {"name": "web", "namespace": "alice", "uid": "u-1", "generation": 1},
-        "spec": {"cpu": 1, "memory": "1Gi", "disk": "2Gi", "image": "ubuntu"},
-    }));
-    Observed {
-        key: Key::new("alice", "web"),
-        owner: MachineOwner::of(&machine).unwrap(),
-        machine,
-        platform: Arc::new(ValidPlatform::default()),
-        namespace: NamespaceView {
-            terminating: false,
-            orphaned: false,
-            bound_to: None,
-            users: UsersView::Ready,
-        },
-        image: Some(image("True")),
-        vm: None,
-        vmi: None,
-        disk: None,
-        claim: None,
-        service: None,
-        ingress: None,
-        hosts: Vec::new(),
-        classes: Vec::new(),
-        kubevirt: true,
-        cdi: true,
-    }
-}
-
-fn image(ready: &str) -> Arc<DataSource> {
-    read(
-        json!({"metadata": {"name": "ubuntu"}, "status": {"conditions": [{"type": "Ready", "status": ready}]}}),
-    )
-}
-
-fn edited(mut seen: Observed, edit: impl FnOnce(&mut KiteVirtualMachine)) -> Observed {
-    edit(Arc::make_mut(&mut seen.machine));
-    seen
-}
-
-fn recorded(seen: Observed, claim: &str) -> Observed {
-    let status = KiteVirtualMachineStatus {
-        claim_uid: Some(claim.into()),
-        ..KiteVirtualMachineStatus::default()
-    };
-    edited(seen, |m| m.status = Some(status))
-}
-
-fn annotated(seen: Observed, key: &str, value: &str) -> Observed {
-    edited(seen, |m| {
-        drop(
-            m.metadata
-                .annotations
-                .get_or_insert_default()
-                .insert(key.into(), value.into()),
-        )
-    })
-}
-
-fn disk(owner: &str, phase: &str) -> Arc<DataVolume> {
-    read(json!({
-        "metadata": {"name": "web", "uid": "d-1", "annotations": {"kite.dev/vm-uid": owner}},
-        "spec": {"storage": {"resources": {"requests": {"storage": "2Gi"}}}},
-        "status": {"phase": phase},
-    }))
-}
-
-fn claim(owner: &str, uid: &str, request: &str) -> Arc<PersistentVolumeClaim> {
-    read(json!({
-        "metadata": {"name": "web", "uid": uid, "annotations": {"kite.dev/vm-uid": owner}},
-        "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": request}}},
-    }))
-}
-
-fn vm() -> Arc<VirtualMachine> {
-    read(
-        json!({"metadata": {"name": "web", "uid": "v-1", "ownerReferences": [
-            {"apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine", "name": "web", "uid": "u-1", "controller": true}
-        ]}}),
-    )
-}
+use seen::{annotated, claim, class, disk, edited, fresh, image, recorded, vm};
+use serde_json::json;
 
 // V-13, V-15, V-19, F-5
 #[test]
@@ -204,22 +116,16 @@ fn a_disk_of_others_is_never_taken_and_an_unknown_kind_decides_nothing() {
     );
 }
 
-fn class(name: &str, annotations: Value) -> Arc<StorageClass> {
-    read(
-        json!({"metadata": {"name": name, "annotations": annotations}, "provisioner": "p", "allowVolumeExpansion": true}),
-    )
-}
-
 // V-11
 #[test]
 fn the_storage_class_is_the_users_then_the_platforms_then_the_clusters_and_stays() {
     let virt = class(
         "virt",
-        json!({"storageclass.kubevirt.io/is-default-virt-class": "true"}),
+        &json!({"storageclass.kubevirt.io/is-default-virt-class": "true"}),
     );
     let plain = class(
         "plain",
-        json!({"storageclass.kubernetes.io/is-default-class": "true"}),
+        &json!({"storageclass.kubernetes.io/is-default-class": "true"}),
     );
     let chosen = |seen: &Observed| {
         let valid = ValidMachine::parse(&seen.machine, &seen.platform).unwrap();
@@ -249,7 +155,7 @@ fn the_storage_class_is_the_users_then_the_platforms_then_the_clusters_and_stays
     };
     assert_eq!(chosen(&platform()).as_deref(), Some("platform"));
     let users = edited(platform(), |m| {
-        m.spec.storage_class_name = Some("mine".into())
+        m.spec.storage_class_name = Some("mine".into());
     });
     assert_eq!(chosen(&users).as_deref(), Some("mine"));
     let status = KiteVirtualMachineStatus {
@@ -277,7 +183,7 @@ fn a_claim_grows_in_proportion_and_never_shrinks() {
         let valid = ValidMachine::parse(&seen.machine, &seen.platform).unwrap();
         plan::growth(&seen, &valid, claim)
     };
-    let fast = || vec![class("fast", json!({}))];
+    let fast = || vec![class("fast", &json!({}))];
     assert_eq!(growth("2Gi", &inflated, fast()), Growth::None);
     assert_eq!(growth("1Gi", &inflated, fast()), Growth::None);
     assert_eq!(
