@@ -3,18 +3,24 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
+use kite_api::machine::Phase;
 use kite_api::{Condition, KiteUser, KiteVirtualMachine, condition};
 use kite_testkit::audit::{Mark, Request, Table};
 use kite_testkit::cluster::IMAGE;
 use kite_testkit::{Cluster, install, wait};
-use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::runtime::watcher::{self, Event as Change, watcher};
+use kube::{Api, Client, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 /// Longer than any step takes at the clusters' speed.
 pub const LONG: Duration = Duration::from_secs(90);
@@ -105,6 +111,26 @@ impl<'a> Tenant<'a> {
 
     /// Applies a machine as `kubectl apply` would.
     pub async fn machine(&self, name: &str, spec: Value) {
+        self.try_machine(name, spec).await.unwrap();
+    }
+
+    pub async fn try_machine(&self, name: &str, spec: Value) -> kube::Result<KiteVirtualMachine> {
+        self.apply_machine(name, spec, PatchParams::apply("kubectl").force())
+            .await
+    }
+
+    /// What the server would say to a machine.
+    pub async fn dry_run(&self, name: &str, spec: Value) -> kube::Result<KiteVirtualMachine> {
+        let params = PatchParams::apply("kubectl").force().dry_run();
+        self.apply_machine(name, spec, params).await
+    }
+
+    async fn apply_machine(
+        &self,
+        name: &str,
+        spec: Value,
+        params: PatchParams,
+    ) -> kube::Result<KiteVirtualMachine> {
         let mut whole = json!({"cpu": 1, "memory": "1Gi", "disk": "2Gi", "image": IMAGE});
         whole
             .as_object_mut()
@@ -112,11 +138,10 @@ impl<'a> Tenant<'a> {
             .extend(spec.as_object().unwrap().clone());
         let object = json!({
             "apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine",
-            "metadata": {"name": name, "namespace": self.name}, "spec": whole,
+            "metadata": {"name": name}, "spec": whole,
         });
-        install::apply(&self.client, &object.to_string())
-            .await
-            .unwrap();
+        let machines = self.api::<KiteVirtualMachine>();
+        machines.patch(name, &params, &Patch::Apply(&object)).await
     }
 
     /// Merges into an object, as somebody at a keyboard does.
@@ -163,10 +188,116 @@ impl<'a> Tenant<'a> {
         self.until(name, LONG, is_ready).await
     }
 
+    /// Waits until a condition has a reason.
+    pub async fn says(
+        &self,
+        name: &str,
+        type_: &'static str,
+        reason: &'static str,
+    ) -> KiteVirtualMachine {
+        self.until(name, LONG, move |m: &KiteVirtualMachine| {
+            condition_of(m, type_).is_some_and(|c| c.reason == reason)
+        })
+        .await
+    }
+
+    /// Asks the stand-ins for a fault of one object, such as `virtctl-stop`; nothing ends it.
+    pub async fn fault(&self, name: &str, fault: Option<&str>) {
+        let key = format!("stand-in.kite.dev/{name}");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: fault}}}));
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        namespaces
+            .patch(&self.name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Events about the object of this name, oldest first: reason and note.
+    pub async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let events = self
+            .api::<Event>()
+            .list(&ListParams::default())
+            .await
+            .unwrap();
+        let about = |e: &Event| {
+            e.regarding
+                .as_ref()
+                .is_some_and(|r| r.name.as_deref() == Some(name))
+        };
+        let mut events: Vec<_> = events.items.into_iter().filter(about).collect();
+        events.sort_by_key(|e| e.event_time.clone().map(|t| t.0));
+        let words = |e: Event| (e.reason.unwrap_or_default(), e.note.unwrap_or_default());
+        events.into_iter().map(words).collect()
+    }
+
+    /// Waits for an event with this reason, and returns its note.
+    pub async fn event(&self, name: &str, reason: &str) -> String {
+        wait::eventually(reason, REPAIR, async || {
+            let events = self.events(name).await;
+            events.into_iter().find(|(r, _)| r == reason)
+        })
+        .await
+        .unwrap()
+        .1
+    }
+
+    /// Everything that a watcher of this object sees from now on, in order.
+    pub fn follow<K>(&self, name: &str) -> Followed<K>
+    where
+        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
+            + Clone
+            + DeserializeOwned
+            + Debug
+            + Send
+            + 'static,
+    {
+        Followed::new(self.api(), name)
+    }
+
     pub async fn machine_gone(&self, name: &str) {
         wait::wait_gone(&self.api::<KiteVirtualMachine>(), name, LONG)
             .await
             .unwrap();
+    }
+}
+
+/// What a watcher saw of one object.
+pub struct Followed<K> {
+    seen: Arc<Mutex<Vec<K>>>,
+    task: JoinHandle<()>,
+}
+
+impl<K> Followed<K>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    pub fn new(api: Api<K>, name: &str) -> Self {
+        let seen = Arc::<Mutex<Vec<K>>>::default();
+        let (into, name) = (Arc::clone(&seen), name.to_owned());
+        let task = tokio::spawn(async move {
+            let mut changes = Box::pin(watcher(api, watcher::Config::default()));
+            while let Some(change) = changes.next().await {
+                if let Ok(Change::Apply(object) | Change::InitApply(object)) = change
+                    && object.name_any() == name
+                {
+                    into.lock().unwrap().push(object);
+                }
+            }
+        });
+        Self { seen, task }
+    }
+
+    /// Ends the watch when it has shown this version, which another watch has shown before.
+    pub async fn end(self, last: &K) -> Vec<K> {
+        let version = last.resource_version();
+        let shown = |seen: &[K]| seen.iter().any(|o| o.resource_version() == version);
+        wait::eventually("a watcher to come along", REPAIR, async || {
+            shown(&self.seen.lock().unwrap()).then_some(())
+        })
+        .await
+        .unwrap();
+        self.task.abort();
+        std::mem::take(&mut *self.seen.lock().unwrap())
     }
 }
 
@@ -184,6 +315,33 @@ pub fn conditions(machine: &KiteVirtualMachine) -> &[Condition] {
         .as_ref()
         .map(|s| s.conditions.as_slice())
         .unwrap_or_default()
+}
+
+pub fn condition_of<'a>(machine: &'a KiteVirtualMachine, type_: &str) -> Option<&'a Condition> {
+    condition::find(conditions(machine), type_)
+}
+
+/// The message of a condition that is there.
+pub fn message_of(machine: &KiteVirtualMachine, type_: &str) -> String {
+    condition_of(machine, type_).unwrap().message.clone()
+}
+
+pub fn phase(machine: &KiteVirtualMachine) -> Option<Phase> {
+    machine.status.as_ref()?.phase
+}
+
+/// Lets the last write of a step and its echo go by: the longest hold of a status is two seconds.
+pub async fn quiet(cluster: &Cluster) {
+    let audit = cluster.control_plane.audit().unwrap();
+    let client = cluster.client().await;
+    let mut mark = audit.settled_mark(&client).await.unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        if Counted::since(cluster, &client, mark).await.total() == 0 {
+            return;
+        }
+        mark = audit.settled_mark(&client).await.unwrap();
+    }
 }
 
 pub fn user_conditions(user: &KiteUser) -> &[Condition] {
