@@ -235,7 +235,7 @@ fn one_owner_for_each_field(machine: &KiteVirtualMachine) {
 async fn nothing_is_sent(cluster: &Cluster, tenant: &Tenant<'_>) {
     let audit = cluster.control_plane.audit().unwrap();
     let start = audit.settled_mark(&tenant.client).await.unwrap();
-    tokio::time::sleep(Duration::from_secs(60)).await;
+    tokio::time::sleep(Duration::from_mins(1)).await;
     let at_rest = Counted::since(cluster, &tenant.client, start).await;
     at_rest.at_most("at rest for a minute", 0);
     assert_eq!(at_rest.events, 0);
@@ -281,9 +281,9 @@ async fn restarts_write_nothing(cluster: &Cluster, tenant: &Tenant<'_>) {
 
 /// C-10: each phase comes once, in order, and none that was not true.
 fn every_phase_was_true_and_came_once(seen: &[KiteVirtualMachine]) {
+    use Phase::{Deleting, Provisioning, Running, Starting, Stopped, Stopping};
     let mut phases: Vec<Phase> = seen.iter().filter_map(phase).collect();
     phases.dedup();
-    use Phase::{Deleting, Provisioning, Running, Starting, Stopped, Stopping};
     assert_eq!(
         phases,
         [

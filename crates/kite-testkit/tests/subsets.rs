@@ -17,7 +17,7 @@ use kite_kubevirt::read::VirtualMachine;
 use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::{Cluster, ClusterOptions, wait};
 use kube::Api;
-use kube::api::{DeleteParams, PropagationPolicy};
+use kube::api::{DeleteParams, ListParams, PropagationPolicy};
 use serde_json::json;
 use whole::{LONG, REPAIR, Tenant, conditions, is_true};
 
@@ -49,7 +49,7 @@ async fn user_alone(cluster: &Cluster) {
     assert_eq!(
         tenant
             .api::<NetworkPolicy>()
-            .list(&Default::default())
+            .list(&ListParams::default())
             .await
             .unwrap()
             .items
@@ -59,7 +59,7 @@ async fn user_alone(cluster: &Cluster) {
     assert_eq!(
         tenant
             .api::<ResourceQuota>()
-            .list(&Default::default())
+            .list(&ListParams::default())
             .await
             .unwrap()
             .items
@@ -307,7 +307,7 @@ async fn caught_up(tenant: &Tenant<'_>, absent: &str) {
         let orphaned = wait::wait_for(
             &namespaces,
             &tenant.name,
-            Duration::from_secs(60),
+            Duration::from_mins(1),
             |n: &Option<Namespace>| {
                 n.as_ref().is_none_or(|n| {
                     n.metadata
