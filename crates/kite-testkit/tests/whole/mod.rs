@@ -1,26 +1,26 @@
 //! What the scenarios of the whole system share: a user, a machine, and counts.
-#![allow(dead_code, missing_docs, unreachable_pub)]
+#![allow(dead_code, unused_imports, missing_docs, unreachable_pub)]
 
-use std::collections::BTreeMap;
+mod counted;
+mod followed;
+
 use std::fmt::Debug;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use kite_api::machine::Phase;
 use kite_api::{Condition, KiteUser, KiteVirtualMachine, condition};
-use kite_testkit::audit::{Mark, Request, Table};
 use kite_testkit::cluster::IMAGE;
 use kite_testkit::{Cluster, install, wait};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
-use kube::runtime::watcher::{self, Event as Change, watcher};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+
+pub use counted::{Counted, quiet};
+pub use followed::Followed;
 
 /// Longer than any step takes at the clusters' speed.
 pub const LONG: Duration = Duration::from_secs(90);
@@ -261,46 +261,6 @@ impl<'a> Tenant<'a> {
     }
 }
 
-/// What a watcher saw of one object.
-pub struct Followed<K> {
-    seen: Arc<Mutex<Vec<K>>>,
-    task: JoinHandle<()>,
-}
-
-impl<K> Followed<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    pub fn new(api: Api<K>, name: &str) -> Self {
-        let seen = Arc::<Mutex<Vec<K>>>::default();
-        let (into, name) = (Arc::clone(&seen), name.to_owned());
-        let task = tokio::spawn(async move {
-            let mut changes = Box::pin(watcher(api, watcher::Config::default()));
-            while let Some(change) = changes.next().await {
-                if let Ok(Change::Apply(object) | Change::InitApply(object)) = change
-                    && object.name_any() == name
-                {
-                    into.lock().unwrap().push(object);
-                }
-            }
-        });
-        Self { seen, task }
-    }
-
-    /// Ends the watch when it has shown this version, which another watch has shown before.
-    pub async fn end(self, last: &K) -> Vec<K> {
-        let version = last.resource_version();
-        let shown = |seen: &[K]| seen.iter().any(|o| o.resource_version() == version);
-        wait::eventually("a watcher to come along", REPAIR, async || {
-            shown(&self.seen.lock().unwrap()).then_some(())
-        })
-        .await
-        .unwrap();
-        self.task.abort();
-        std::mem::take(&mut *self.seen.lock().unwrap())
-    }
-}
-
 pub fn is_ready(machine: &KiteVirtualMachine) -> bool {
     let Some(status) = &machine.status else {
         return false;
@@ -330,20 +290,6 @@ pub fn phase(machine: &KiteVirtualMachine) -> Option<Phase> {
     machine.status.as_ref()?.phase
 }
 
-/// Lets the last write of a step and its echo go by: the longest hold of a status is two seconds.
-pub async fn quiet(cluster: &Cluster) {
-    let audit = cluster.control_plane.audit().unwrap();
-    let client = cluster.client().await;
-    let mut mark = audit.settled_mark(&client).await.unwrap();
-    loop {
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        if Counted::since(cluster, &client, mark).await.total() == 0 {
-            return;
-        }
-        mark = audit.settled_mark(&client).await.unwrap();
-    }
-}
-
 pub fn user_conditions(user: &KiteUser) -> &[Condition] {
     user.status
         .as_ref()
@@ -353,81 +299,4 @@ pub fn user_conditions(user: &KiteUser) -> &[Condition] {
 
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     condition::is_true(conditions, type_)
-}
-
-/// Kite's requests since a mark, leases and watches left out, events apart.
-pub struct Counted {
-    pub requests: Vec<Request>,
-    pub events: usize,
-    /// Leases and watches, which go on for ever.
-    pub upkeep: usize,
-}
-
-impl Counted {
-    pub async fn since(cluster: &Cluster, client: &Client, mark: Mark) -> Self {
-        let audit = cluster.control_plane.audit().unwrap();
-        audit.settled_mark(client).await.unwrap();
-        let by_kite = |r: &Request| {
-            r.user
-                .starts_with("system:serviceaccount:kite-system:kite-")
-        };
-        let all: Vec<Request> = audit
-            .since(mark)
-            .unwrap()
-            .into_iter()
-            .filter(by_kite)
-            .collect();
-        let upkeep = all.iter().filter(|r| r.is_lease() || r.is_watch()).count();
-        let events = all.iter().filter(|r| r.is_event()).count();
-        let requests = all
-            .into_iter()
-            .filter(|r| !r.is_event() && !r.is_lease() && !r.is_watch())
-            .collect();
-        Self {
-            requests,
-            events,
-            upkeep,
-        }
-    }
-
-    pub fn total(&self) -> usize {
-        self.requests.len()
-    }
-
-    /// Prints the table of a step, and fails when there are more than allowed.
-    pub fn at_most(&self, what: &str, limit: usize) {
-        println!(
-            "\n{what}: {} requests (at most {limit}), {} events\n{}",
-            self.total(),
-            self.events,
-            Table::of(&self.requests)
-        );
-        let conflicts: Vec<_> = self.requests.iter().filter(|r| r.code == 409).collect();
-        assert!(
-            self.total() <= limit,
-            "{what} took {} requests, {limit} are allowed; conflicts: {conflicts:?}",
-            self.total()
-        );
-    }
-
-    /// One controller's requests.
-    pub fn only(mut self, controller: &str) -> Self {
-        self.requests.retain(|r| r.is_by(controller));
-        self
-    }
-
-    /// Requests by controller.
-    pub fn by_controller(&self) -> BTreeMap<String, usize> {
-        let mut counts = BTreeMap::new();
-        for request in &self.requests {
-            let name = request
-                .user
-                .rsplit(':')
-                .next()
-                .unwrap_or_default()
-                .to_owned();
-            *counts.entry(name).or_default() += 1;
-        }
-        counts
-    }
 }

@@ -1,0 +1,99 @@
+//! Kite's requests by the audit log.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kite_testkit::Cluster;
+use kite_testkit::audit::{Mark, Request, Table};
+use kube::Client;
+
+/// Kite's requests since a mark, leases and watches left out, events apart.
+pub struct Counted {
+    pub requests: Vec<Request>,
+    pub events: usize,
+    /// Leases and watches, which go on for ever.
+    pub upkeep: usize,
+}
+
+impl Counted {
+    pub async fn since(cluster: &Cluster, client: &Client, mark: Mark) -> Self {
+        let audit = cluster.control_plane.audit().unwrap();
+        audit.settled_mark(client).await.unwrap();
+        let by_kite = |r: &Request| {
+            r.user
+                .starts_with("system:serviceaccount:kite-system:kite-")
+        };
+        let all: Vec<Request> = audit
+            .since(mark)
+            .unwrap()
+            .into_iter()
+            .filter(by_kite)
+            .collect();
+        let upkeep = all.iter().filter(|r| r.is_lease() || r.is_watch()).count();
+        let events = all.iter().filter(|r| r.is_event()).count();
+        let requests = all
+            .into_iter()
+            .filter(|r| !r.is_event() && !r.is_lease() && !r.is_watch())
+            .collect();
+        Self {
+            requests,
+            events,
+            upkeep,
+        }
+    }
+
+    pub fn total(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Prints the table of a step, and fails when there are more than allowed.
+    pub fn at_most(&self, what: &str, limit: usize) {
+        println!(
+            "\n{what}: {} requests (at most {limit}), {} events\n{}",
+            self.total(),
+            self.events,
+            Table::of(&self.requests)
+        );
+        let conflicts: Vec<_> = self.requests.iter().filter(|r| r.code == 409).collect();
+        assert!(
+            self.total() <= limit,
+            "{what} took {} requests, {limit} are allowed; conflicts: {conflicts:?}",
+            self.total()
+        );
+    }
+
+    /// One controller's requests.
+    pub fn only(mut self, controller: &str) -> Self {
+        self.requests.retain(|r| r.is_by(controller));
+        self
+    }
+
+    /// Requests by controller.
+    pub fn by_controller(&self) -> BTreeMap<String, usize> {
+        let mut counts = BTreeMap::new();
+        for request in &self.requests {
+            let name = request
+                .user
+                .rsplit(':')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            *counts.entry(name).or_default() += 1;
+        }
+        counts
+    }
+}
+
+/// Lets the last write of a step and its echo go by: the longest hold of a status is two seconds.
+pub async fn quiet(cluster: &Cluster) {
+    let audit = cluster.control_plane.audit().unwrap();
+    let client = cluster.client().await;
+    let mut mark = audit.settled_mark(&client).await.unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        if Counted::since(cluster, &client, mark).await.total() == 0 {
+            return;
+        }
+        mark = audit.settled_mark(&client).await.unwrap();
+    }
+}
