@@ -86,6 +86,9 @@ impl Request {
     }
 }
 
+/// More than a line of metadata ever takes.
+const LONGEST_LINE: u64 = 1 << 20;
+
 impl AuditLog {
     /// The log at `path`, which need not be there yet.
     pub fn new(path: &Path) -> Self {
@@ -102,7 +105,19 @@ impl AuditLog {
     /// The end of the log as it is now. A request whose answer has just arrived
     /// may still be missing; see [`AuditLog::settled_mark`].
     pub fn mark(&self) -> Mark {
-        Mark(std::fs::metadata(&self.path).map_or(0, |meta| meta.len()))
+        Mark(self.end_of_last_line().unwrap_or_default())
+    }
+
+    /// The server may be in the middle of a line.
+    fn end_of_last_line(&self) -> std::io::Result<u64> {
+        let mut file = File::open(&self.path)?;
+        let length = file.metadata()?.len();
+        let start = length.saturating_sub(LONGEST_LINE);
+        file.seek(SeekFrom::Start(start))?;
+        let mut tail = Vec::new();
+        file.take(length - start).read_to_end(&mut tail)?;
+        let end = tail.iter().rposition(|byte| *byte == b'\n');
+        Ok(end.map_or(start, |end| start + end as u64 + 1))
     }
 
     /// The end of the log once everything answered before this call is in it.
