@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use k8s_openapi::api::networking::v1::Ingress;
 use kite_api::{KiteHostClaim, KiteVirtualMachine};
-use kite_render::compare::Compare;
 use kite_render::machine::{host_claim, ingress};
 use kite_render::validate::{DnsName, ValidMachine};
 use kite_runtime::Key;
@@ -17,7 +16,7 @@ use kite_runtime::apply::{Place, WriteError};
 use kube::Api;
 use kube::api::PropagationPolicy;
 
-use super::Trouble;
+use super::{Trouble, exactly};
 use crate::observe::Observed;
 use crate::reconcile::VmPass;
 
@@ -91,27 +90,7 @@ async fn hold(pass: &VmPass, seen: &Observed, host: &DnsName) -> Result<Domain, 
         });
     }
     let wanted = ingress(&seen.owner, host, &seen.platform);
-    let place = ingress_place(pass, seen);
-    let ensured = pass
-        .writer
-        .ensure(
-            &place,
-            &wanted,
-            |m| seen.owns(m),
-            |live| wanted.differences(live).is_empty(),
-        )
-        .await?;
-    let live = ensured.object();
-    let additions = wanted.additions(live);
-    if !additions.is_empty() {
-        pass.writer
-            .remove_paths(
-                &place,
-                live.as_ref(),
-                additions.into_iter().map(|a| a.pointer),
-            )
-            .await?;
-    }
+    exactly(pass, seen, &ingress_place(pass, seen), &wanted).await?;
     // Hosts of an earlier prefix or base domain go once no Ingress leads there.
     release_claims(pass, seen, Some(host)).await?;
     Ok(Domain {

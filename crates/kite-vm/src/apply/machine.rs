@@ -4,14 +4,13 @@ use kite_api::labels::LOGIN_HASH;
 use kite_api::machine::PowerState;
 use kite_kubevirt::read;
 use kite_kubevirt::write::{RunStrategy, VirtualMachine};
-use kite_render::compare::Compare;
 use kite_render::machine::{Hardware, child_name, run_strategy, virtual_machine};
 use kite_render::validate::ValidMachine;
 use kite_runtime::apply::{Ensured, Place};
 use kube::Api;
 
-use super::Trouble;
 use super::login::Login;
+use super::{Trouble, exactly};
 use crate::observe::{Observed, annotation};
 use crate::reconcile::VmPass;
 
@@ -123,26 +122,7 @@ pub async fn service(pass: &VmPass, seen: &Observed) -> Result<(), Trouble> {
         cache: &pass.world.services,
         key: seen.key.clone(),
     };
-    let ensured = pass
-        .writer
-        .ensure(
-            &place,
-            &wanted,
-            |m| seen.owns(m),
-            |live| wanted.differences(live).is_empty(),
-        )
-        .await?;
-    let live = ensured.object();
-    let additions = wanted.additions(live);
-    if !additions.is_empty() {
-        pass.writer
-            .remove_paths(
-                &place,
-                live.as_ref(),
-                additions.into_iter().map(|a| a.pointer),
-            )
-            .await?;
-    }
+    exactly(pass, seen, &place, &wanted).await?;
     Ok(())
 }
 

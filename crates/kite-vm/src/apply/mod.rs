@@ -15,10 +15,12 @@ pub mod machine;
 
 use kite_api::condition::{DEPENDENCY_MISSING, NAME_CONFLICT};
 use kite_kubevirt::write::RunStrategy;
+use kite_render::compare::Compare;
 use kite_render::machine::run_strategy;
 use kite_render::validate::ValidMachine;
-use kite_runtime::apply::WriteError;
+use kite_runtime::apply::{Object, Place, WriteError};
 use kite_runtime::{Class, Failure, Refusal};
+use serde::Serialize;
 
 use crate::observe::Observed;
 use crate::plan::{self, Disk};
@@ -186,6 +188,30 @@ pub async fn power_only(pass: &VmPass, seen: &Observed) -> Applied {
     let power = power_of(pass, seen, wanted).await;
     applied.machine = applied.note(power).unwrap_or_default();
     applied
+}
+
+/// Makes sure that a child is there and as wanted, and takes away what others added to it and
+/// what changes where it leads (rules C-7 (e), E-1).
+async fn exactly<K: Object + Compare + Serialize>(
+    pass: &VmPass,
+    seen: &Observed,
+    place: &Place<'_, K>,
+    wanted: &K,
+) -> Result<(), WriteError> {
+    let same = |live: &K| wanted.differences(live).is_empty();
+    let ensured = pass
+        .writer
+        .ensure(place, wanted, |m| seen.owns(m), same)
+        .await?;
+    let live = ensured.object();
+    let additions = wanted.additions(live);
+    if !additions.is_empty() {
+        let pointers = additions.into_iter().map(|a| a.pointer);
+        pass.writer
+            .remove_paths(place, live.as_ref(), pointers)
+            .await?;
+    }
+    Ok(())
 }
 
 async fn power_of(pass: &VmPass, seen: &Observed, wanted: RunStrategy) -> Result<bool, Trouble> {
