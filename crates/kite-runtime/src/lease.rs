@@ -54,6 +54,17 @@ pub fn decide(lease: Option<&LeaseSpec>, me: &str, first_seen: Instant, now: Ins
     }
 }
 
+/// The instant that a version of a lease counts from when it is seen for the first time.
+///
+/// It was written since we last looked, so at most one pause ago; and no earlier instant is
+/// needed for a takeover within lease and retry, nor safe: a leader stops one deadline after
+/// its renewal, and deadline and retry together are shorter than the lease (see `Settings::check`).
+pub fn counts_from(looked: Option<Instant>, now: Instant, retry: Duration) -> Instant {
+    looked
+        .zip(now.checked_sub(retry))
+        .map_or(now, |(looked, earliest)| looked.max(earliest))
+}
+
 /// Until when this replica leads.
 #[derive(Clone, Debug)]
 pub struct Leadership {
@@ -146,6 +157,7 @@ impl Elector {
     /// Waits for its turn and takes the lease.
     async fn acquire(&self) -> Lease {
         let mut first_seen: Option<(Option<String>, Instant)> = None;
+        let mut looked = None;
         loop {
             let pause = match self.api.get_opt(&self.name).await {
                 Ok(lease) => {
@@ -153,9 +165,10 @@ impl Elector {
                     let version = lease.as_ref().and_then(ResourceExt::resource_version);
                     let since = match &first_seen {
                         Some((seen, since)) if *seen == version => *since,
-                        _ => now,
+                        _ => counts_from(looked, now, self.retry),
                     };
                     first_seen = Some((version, since));
+                    looked = Some(now);
                     match decide(
                         lease.as_ref().and_then(|l| l.spec.as_ref()),
                         &self.me,
@@ -357,6 +370,23 @@ mod tests {
         assert_eq!(at(0), Decision::Wait(seen + Duration::from_secs(15)));
         assert_eq!(at(14), Decision::Wait(seen + Duration::from_secs(15)));
         assert_eq!(at(15), Decision::Acquire);
+    }
+
+    // LE11
+    #[tokio::test(start_paused = true)]
+    async fn a_renewal_counts_from_when_it_cannot_have_been_there_yet_but_never_from_long_ago() {
+        let (lease, deadline, retry) = (15, 10, 2);
+        let retry = Duration::from_secs(retry);
+        tokio::time::advance(Duration::from_secs(100)).await;
+        let now = Instant::now();
+        assert_eq!(counts_from(None, now, retry), now);
+        let looked = now - Duration::from_millis(1600);
+        assert_eq!(counts_from(Some(looked), now, retry), looked);
+        let long_ago = now - Duration::from_secs(60);
+        let since = counts_from(Some(long_ago), now, retry);
+        assert_eq!(since, now - retry);
+        // A leader that renewed just now has stopped when its lease is taken.
+        assert!(now + Duration::from_secs(deadline) < since + Duration::from_secs(lease));
     }
 
     #[tokio::test(start_paused = true)]
