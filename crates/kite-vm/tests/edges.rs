@@ -199,6 +199,14 @@ async fn a_host_claim_of_a_machine_that_is_gone_is_taken_over() {
         )
         .await
         .unwrap();
+    // C-7: an Ingress of somebody else under the machine's name is left alone.
+    let ingress = json!({
+        "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
+        "metadata": {"name": "web", "namespace": "takeover"},
+        "spec": {"defaultBackend": {"service": {"name": "theirs", "port": {"number": 80}}}},
+    });
+    let wish = json!({"domainPrefix": "foreign", "powerState": "Off"});
+    place.meets_foreign("shop", ingress, wish).await;
     place
         .machine("web", json!({"domainPrefix": "old", "powerState": "Off"}))
         .await;

@@ -12,8 +12,7 @@ use kite_api::machine::Phase;
 use kite_api::{KiteHostClaim, KitePlatform, KiteVirtualMachine};
 use kite_kubevirt::read::{DataVolume, VirtualMachine};
 use kite_testkit::{install, wait};
-use kube::api::{DeleteParams, PostParams};
-use kube::{Api, ResourceExt};
+use kube::Api;
 use serde_json::json;
 
 // C-7, row VM6: a foreign object under our name is not touched, and Kite goes on when it is gone.
@@ -22,52 +21,15 @@ async fn a_foreign_object_of_each_kind_is_left_alone_and_the_machine_heals_when_
     let place = Place::new("foreign").await;
     let objects = [
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-cloud-init", "namespace": "foreign"}, "data": {"a": "Yg=="}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web-ssh-key", "namespace": "foreign"}, "data": {"a": "Yg=="}}),
         json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "foreign"}, "spec": {"ports": [{"port": 80}]}}),
         json!({"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": "web", "namespace": "foreign"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}),
         json!({"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web", "namespace": "foreign"}, "spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}}}}}),
     ];
     for (number, object) in objects.into_iter().enumerate() {
-        let (kind, name) = (
-            object["kind"].as_str().unwrap().to_owned(),
-            format!("web{number}"),
-        );
-        let child = object["metadata"]["name"]
-            .as_str()
-            .unwrap()
-            .replace("web", &name);
-        let mut object = object;
-        object["metadata"]["name"] = json!(child);
-        let types = kube::discovery::pinned_kind(
-            &place.client,
-            &kube::core::GroupVersionKind::try_from(kube::api::TypeMeta {
-                api_version: object["apiVersion"].as_str().unwrap().into(),
-                kind: kind.clone(),
-            })
-            .unwrap(),
-        )
-        .await
-        .unwrap()
-        .0;
-        let api: Api<kube::api::DynamicObject> =
-            Api::namespaced_with(place.client.clone(), "foreign", &types);
-        api.create(
-            &PostParams::default(),
-            &serde_json::from_value(object).unwrap(),
-        )
-        .await
-        .unwrap();
-        place.machine(&name, json!({})).await;
-        let machine = place.says(&name, RESOURCES_APPLIED, "NameConflict").await;
-        let message = &condition_of(&machine, RESOURCES_APPLIED).unwrap().message;
-        assert!(message.contains(&format!("{kind} {child}")), "{message}");
-        let there = api.get(&child).await.unwrap();
-        let by_kite = there
-            .managed_fields()
-            .iter()
-            .any(|f| f.manager.as_deref() == Some("kite-vm"));
-        assert!(!by_kite, "kite-vm wrote to a foreign {kind}");
-        api.delete(&child, &DeleteParams::default()).await.unwrap();
-        place.applied(&name).await;
+        place
+            .meets_foreign(&format!("web{number}"), object, json!({}))
+            .await;
     }
 }
 
