@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 use crate::cache::Key;
 use crate::errors::{Refusal, jittered, refusal, words};
+pub use crate::leadership::Leadership;
 use crate::settings::Settings;
 
 /// What to do about a lease as it was read.
@@ -63,38 +64,6 @@ pub fn counts_from(looked: Option<Instant>, now: Instant, retry: Duration) -> In
     looked
         .zip(now.checked_sub(retry))
         .map_or(now, |(looked, earliest)| looked.max(earliest))
-}
-
-/// Until when this replica leads.
-#[derive(Clone, Debug)]
-pub struct Leadership {
-    until: watch::Receiver<Option<Instant>>,
-}
-
-impl Leadership {
-    /// Leadership without an election: for ever.
-    pub fn unelected() -> Self {
-        // Far enough that no process lives to see it, near enough not to overflow.
-        let century = Duration::from_secs(100 * 365 * 24 * 3600);
-        Self {
-            until: watch::channel(Some(Instant::now() + century)).1,
-        }
-    }
-
-    /// Whether this replica leads at this instant.
-    pub fn is_current(&self) -> bool {
-        self.until
-            .borrow()
-            .is_some_and(|until| Instant::now() < until)
-    }
-
-    /// Waits until this replica leads.
-    pub async fn gained(&mut self) {
-        // An error means that the elector ended, which ends the process by itself.
-        if self.until.wait_for(Option::is_some).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
 }
 
 /// Why the elector ended.

@@ -13,6 +13,7 @@ pub mod events;
 pub mod feed;
 mod finalizer;
 pub mod health;
+mod leadership;
 pub mod lease;
 pub mod metrics;
 pub mod pass;

@@ -10,7 +10,7 @@ use kite_api::condition::{DOMAIN_READY, RESOURCES_APPLIED, STALLED};
 use kite_api::{KiteHostClaim, KiteVirtualMachine};
 use kite_kubevirt::read::{DataVolume, VirtualMachine};
 use kite_testkit::{install, wait};
-use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
@@ -80,6 +80,31 @@ async fn a_disk_left_behind_by_a_forced_deletion_is_collected_by_its_recorded_po
         })
         .await;
     assert!(kept.metadata.deletion_timestamp.is_none());
+}
+
+// V-19, row VM15: CDI collected the DataVolume; its claim is ours all the same, and goes with us
+#[tokio::test]
+async fn a_claim_whose_datavolume_was_collected_goes_with_its_machine() {
+    let place = Place::new("collected").await;
+    place.machine("web", json!({"powerState": "Off"})).await;
+    place.applied("web").await;
+    place
+        .until("web", LONG, |d: &DataVolume| d.phase() == "Succeeded")
+        .await;
+    let orphan = DeleteParams {
+        propagation_policy: Some(PropagationPolicy::Orphan),
+        ..DeleteParams::default()
+    };
+    let disks: Api<DataVolume> = place.api();
+    disks.delete("web", &orphan).await.unwrap();
+    place.gone::<DataVolume>("web", LONG).await;
+    let unowned = |c: &PersistentVolumeClaim| c.owner_references().is_empty();
+    place.until("web", LONG, unowned).await;
+    place
+        .edit::<KiteVirtualMachine>("web", json!({"spec": {"delete": true}}))
+        .await;
+    place.gone::<KiteVirtualMachine>("web", LONG).await;
+    place.gone::<PersistentVolumeClaim>("web", LONG).await;
 }
 
 // V-12, F-12: a key that the guest does not know is never quietly made

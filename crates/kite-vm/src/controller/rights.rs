@@ -88,7 +88,7 @@ pub const RULES: &[Rule] = &[
     Rule::cluster(
         "",
         &["persistentvolumeclaims"],
-        &["get", "list", "watch", "patch", "delete"],
+        &["list", "watch", "patch", "delete"],
         "see the disk filled, grow it, take away one whose DataVolume is gone",
     ),
     Rule::cluster(
