@@ -46,6 +46,8 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     let client = alice.client.clone();
     let mark = || async { audit.settled_mark(&client).await.unwrap() };
     let judge = Judge::start().await.unwrap();
+    // The brake holds a cluster whose last user goes (N-6).
+    Tenant::new(&cluster, "neighbour").await.create().await;
 
     // The server looks at new kinds again some seconds after they came, and cuts their watches.
     quiet(&cluster).await;
