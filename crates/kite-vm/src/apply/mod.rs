@@ -14,7 +14,7 @@ pub mod login;
 pub mod machine;
 
 use kite_api::condition::{DEPENDENCY_MISSING, NAME_CONFLICT};
-use kite_kubevirt::write::RunStrategy;
+use kite_api::machine::{OnGuestShutdown, PowerState};
 use kite_render::compare::Compare;
 use kite_render::machine::run_strategy;
 use kite_render::validate::ValidMachine;
@@ -22,6 +22,7 @@ use kite_runtime::apply::{Object, Place, WriteError};
 use kite_runtime::{Class, Failure, Refusal};
 use serde::Serialize;
 
+use crate::apply::login::Login;
 use crate::observe::Observed;
 use crate::plan::{self, Disk};
 use crate::reconcile::VmPass;
@@ -137,26 +138,7 @@ pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) 
 
     let service = machine::service(pass, seen);
     let domain = domain::ensure(pass, seen, machine);
-    let vm = async {
-        match (&disk, &login) {
-            (Disk::Present { .. }, Some(login)) => {
-                machine::vm(pass, seen, machine, login).await.map(|()| true)
-            }
-            // A machine that exists is kept even while its disk or login is in trouble.
-            (_, Some(login)) if seen.own_vm().is_some() => {
-                machine::vm(pass, seen, machine, login).await.map(|()| true)
-            }
-            (_, None) if seen.own_vm().is_some() => {
-                power_of(
-                    pass,
-                    seen,
-                    run_strategy(machine.power, machine.on_guest_shutdown),
-                )
-                .await
-            }
-            _ => Ok(false),
-        }
-    };
+    let vm = the_machine(pass, seen, machine, &disk, login.as_ref());
     let (vm, service, domain) = futures::join!(vm, service, domain);
     applied.machine = applied.note(vm).unwrap_or_default();
     applied.service = applied.note(service).is_some();
@@ -165,6 +147,26 @@ pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) 
         applied.troubles.push(trouble);
     }
     applied
+}
+
+/// The VirtualMachine, as far as its disk and login allow. True when it is there and as wanted.
+async fn the_machine(
+    pass: &VmPass,
+    seen: &Observed,
+    machine: &ValidMachine,
+    disk: &Disk,
+    login: Option<&Login>,
+) -> Result<bool, Trouble> {
+    // A machine that exists is kept even while its disk or login is in trouble.
+    let exists = seen.own_vm().is_some();
+    match login {
+        Some(login) if exists || matches!(disk, Disk::Present { .. }) => {
+            machine::vm(pass, seen, machine, login).await?;
+            Ok(true)
+        }
+        None if exists => power_of(pass, seen, machine.power).await,
+        _ => Ok(false),
+    }
 }
 
 /// Keeps power and nothing else, for a machine whose specification is refused:
@@ -181,11 +183,7 @@ pub async fn power_only(pass: &VmPass, seen: &Observed) -> Applied {
         storage_class: plan::recorded_class(seen),
         ..Applied::default()
     };
-    let wanted = run_strategy(
-        seen.machine.spec.power_state,
-        seen.machine.spec.on_guest_shutdown,
-    );
-    let power = power_of(pass, seen, wanted).await;
+    let power = power_of(pass, seen, seen.machine.spec.power_state).await;
     applied.machine = applied.note(power).unwrap_or_default();
     applied
 }
@@ -214,9 +212,12 @@ async fn exactly<K: Object + Compare + Serialize>(
     Ok(())
 }
 
-async fn power_of(pass: &VmPass, seen: &Observed, wanted: RunStrategy) -> Result<bool, Trouble> {
-    match seen.own_vm() {
-        Some(vm) => machine::power(pass, seen, vm, wanted).await.map(|()| true),
-        None => Ok(false),
-    }
+/// Power alone: how a guest's own shutdown is met changes with an accepted specification only.
+async fn power_of(pass: &VmPass, seen: &Observed, power: PowerState) -> Result<bool, Trouble> {
+    let Some(vm) = seen.own_vm() else {
+        return Ok(false);
+    };
+    let wanted = run_strategy(power, OnGuestShutdown::Restart);
+    machine::power(pass, seen, vm, wanted).await?;
+    Ok(true)
 }
