@@ -36,17 +36,14 @@ use crate::quantity::Quantity;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Domain", type_ = "string", json_path = ".status.domain", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1),
-    validation = ("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')", "the name of a machine is also the name of its Service; start with a letter and use at most 63 lower-case letters, digits and hyphens, without dots")
+    validation = Rule::new("oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))").message("the name of a machine is also the name of its Service; start with a letter and use at most 63 lower-case letters, digits and hyphens, without dots").optional_old_self(true)
 )]
 #[x_kube(
-    validation = ("quantity(self.memory).compareTo(quantity('32Mi')) >= 0 && quantity(self.memory).compareTo(quantity('12Ti')) <= 0", "memory must be between 32Mi and 12Ti, for instance 4Gi"),
-    validation = ("quantity(self.disk).compareTo(quantity('64Mi')) >= 0 && quantity(self.disk).compareTo(quantity('64Ti')) <= 0", "disk must be between 64Mi and 64Ti, for instance 25Gi"),
     validation = ("quantity(self.disk).compareTo(quantity(oldSelf.disk)) >= 0", "disk only grows; to have a smaller one, make a new machine"),
     validation = ("self.image == oldSelf.image", "image cannot change, since the disk was filled from it; to have another image, make a new machine"),
     validation = ("self.loginUser == oldSelf.loginUser", "loginUser cannot change, since it was made at the first boot; add the new user inside the machine"),
     validation = ("has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)", "storageClassName cannot be changed, set or unset later, since the disk is already there; to have another class, make a new machine"),
-    validation = ("!oldSelf.delete || self.delete", "delete cannot be taken back: the machine is already going; make a new one"),
-    validation = ("self.loginUser != 'root'", "loginUser must not be root; name an ordinary user, who may use sudo")
+    validation = ("!oldSelf.delete || self.delete", "delete cannot be taken back: the machine is already going; make a new one")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct KiteVirtualMachineSpec {
@@ -54,8 +51,12 @@ pub struct KiteVirtualMachineSpec {
     #[schemars(range(min = 1, max = 256))]
     pub cpu: i32,
     /// Memory of the guest, for instance `4Gi`.
+    // Rules about one value stand on its field: the server asks them again only when that value
+    // changes, so an object that is older than a rule can still be switched off and deleted.
+    #[x_kube(validation = ("quantity(self).compareTo(quantity('32Mi')) >= 0 && quantity(self).compareTo(quantity('12Ti')) <= 0", "memory must be between 32Mi and 12Ti, for instance 4Gi"))]
     pub memory: Quantity,
     /// Size of the disk, for instance `25Gi`. It may grow later and never shrinks.
+    #[x_kube(validation = ("quantity(self).compareTo(quantity('64Mi')) >= 0 && quantity(self).compareTo(quantity('64Ti')) <= 0", "disk must be between 64Mi and 64Ti, for instance 25Gi"))]
     pub disk: Quantity,
     /// Name of an image that the administrator has published. It never changes.
     #[schemars(
@@ -75,6 +76,7 @@ pub struct KiteVirtualMachineSpec {
     pub domain_prefix: Option<String>,
     /// The user that cloud-init makes at the first boot. It never changes.
     #[schemars(length(min = 1, max = 32), regex(pattern = r"^[a-z_][a-z0-9_-]*$"))]
+    #[x_kube(validation = ("self != 'root'", "loginUser must not be root; name an ordinary user, who may use sudo"))]
     #[serde(default = "login_user")]
     pub login_user: String,
     /// Public SSH keys of the login user, one entry each. None: Kite makes a pair and stores it in a Secret.

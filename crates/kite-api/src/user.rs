@@ -32,7 +32,7 @@ use crate::quantity::Quantity;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     printcolumn(name = "Reason", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].reason", priority = 1),
     printcolumn(name = "Message", type_ = "string", json_path = ".status.conditions[?(@.type==\"Ready\")].message", priority = 1),
-    validation = ("self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')", "the name of a KiteUser stands in labels; use at most 63 lower-case letters, digits and hyphens, without dots")
+    validation = Rule::new("oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$'))").message("the name of a KiteUser stands in labels; use at most 63 lower-case letters, digits and hyphens, without dots").optional_old_self(true)
 )]
 #[x_kube(
     validation = ("self.__namespace__ == oldSelf.__namespace__", "namespace cannot change, since every machine in the old one would be lost; make a second KiteUser for the new namespace"),

@@ -314,12 +314,11 @@ async fn an_object_older_than_a_rule_is_failed_with_the_words_of_the_rule_and_he
     let machine = frank.ready("small").await;
     let answers = judged(&judge, &seen.end(&machine).await);
     assert_eq!(answers, ["Failed", "InProgress", "Current"]);
-    // A user name cannot be mended; the object can go.
-    frank
-        .api::<KiteVirtualMachine>()
-        .delete("root", &DeleteParams::default())
-        .await
-        .unwrap();
+    // A user name cannot be mended, and is no reason to refuse what has nothing to do with it.
+    let off = json!({"spec": {"powerState": "Off"}});
+    frank.edit::<KiteVirtualMachine>("root", off).await;
+    let going = json!({"spec": {"delete": true}});
+    frank.edit::<KiteVirtualMachine>("root", going).await;
     frank.machine_gone("root").await;
 }
 
@@ -366,13 +365,16 @@ async fn crd(tenant: &Tenant<'_>) -> Value {
     serde_json::to_value(crd).unwrap()
 }
 
-/// The schema as it was before there were rules on the whole specification.
+/// The schema as it was before there were rules on the specification and its fields.
 async fn without_rules(tenant: &Tenant<'_>, strict: &Value) {
     let mut loose = strict.clone();
     let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/spec";
     let spec = loose.pointer_mut(schema).unwrap().as_object_mut().unwrap();
     let rules = spec.remove("x-kubernetes-validations").unwrap();
     assert!(!rules.as_array().unwrap().is_empty());
+    let fields = spec["properties"].as_object_mut().unwrap().values_mut();
+    let with_rules = fields.filter_map(|f| f.as_object_mut()?.remove("x-kubernetes-validations"));
+    assert!(with_rules.count() >= 3);
     replace_schema(tenant, &loose).await;
 }
 
