@@ -127,8 +127,11 @@ fn strip(value: &mut Value) {
         Value::Object(fields) => {
             fields.retain(|name, _| !OWN.contains(&name.as_str()));
             fields.values_mut().for_each(strip);
-            if let Some(Value::Array(entries)) = fields.get_mut("managedFields") {
-                entries.sort_by_key(ToString::to_string);
+            // Both are maps by key: the order is that of the first writes, and means nothing.
+            for list in ["managedFields", "conditions"] {
+                if let Some(Value::Array(entries)) = fields.get_mut(list) {
+                    entries.sort_by_key(ToString::to_string);
+                }
             }
         }
         Value::Array(items) => items.iter_mut().for_each(strip),
