@@ -102,11 +102,6 @@ impl Writer {
         &self.client
     }
 
-    /// The field manager.
-    pub const fn manager(&self) -> &'static str {
-        self.manager
-    }
-
     /// Makes sure that an object is there and as wanted.
     ///
     /// `ours` judges ownership by UID; `same` whether everything wanted is there already.
