@@ -29,8 +29,16 @@ pub const CONFIRM_NEW_DISK: &str = "kite.dev/confirm-new-disk";
 pub const ADOPT_RETAINED_DISK: &str = "kite.dev/adopt-retained-disk";
 /// Annotation on a DataVolume: the deletion policy that holds should its machine vanish.
 pub const DELETION_POLICY: &str = "kite.dev/deletion-policy";
-/// Label on a disk that outlived its machine; the value is `true` (rule V-19).
+/// Label on a disk that outlived its machine, on the claim and on the DataVolume as far as they
+/// exist; the value is `true` (rule V-19).
+///
+/// A list of claims selected by [`RETAINED_SELECTOR`] finds every retained disk whose claim was
+/// made: the DataVolume may have been collected long ago. One retained before CDI made the claim
+/// is found among the DataVolumes, and CDI copies the label to the claim. The label goes when a
+/// machine takes the disk into use again. While it stands the namespace is kept (rule N-5).
 pub const RETAINED: &str = "kite.dev/retained";
+/// The selector of retained disks, for lists and watches of claims and DataVolumes.
+pub const RETAINED_SELECTOR: &str = "kite.dev/retained=true";
 /// Annotation on a Namespace, written by kite-namespace only: since when nobody needs it.
 pub const ORPHANED_SINCE: &str = "kite.dev/orphaned-since";
 /// Annotation by which an administrator keeps an orphaned namespace (rule N-5).
