@@ -8,6 +8,8 @@ pub mod audit;
 pub mod by_hand;
 pub mod cluster;
 pub mod control_plane;
+pub mod counted;
+pub mod followed;
 pub mod http_get;
 pub mod identity;
 pub mod install;
@@ -19,6 +21,7 @@ pub mod pki;
 pub mod process;
 pub mod programs;
 pub mod stand_ins;
+pub mod tenant;
 pub mod wait;
 
 pub use cluster::{Cluster, ClusterOptions, shared_cluster};

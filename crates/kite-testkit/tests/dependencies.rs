@@ -2,8 +2,6 @@
 //! what does not need them goes on, and a kind that is unknown is never taken
 //! for objects that are gone.
 
-mod whole;
-
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ResourceQuota;
@@ -13,15 +11,18 @@ use kite_api::{KiteUser, KiteVirtualMachine, condition};
 use kite_kubevirt::VirtualMachine;
 use kite_testkit::audit::Request;
 use kite_testkit::cluster::{CONTROLLERS, IMAGE};
+use kite_testkit::counted::Counted;
 use kite_testkit::http_get::get;
 use kite_testkit::kite_process::Metrics;
 use kite_testkit::kstatus::Judge;
+use kite_testkit::tenant::{
+    LONG, Tenant, condition_of, is_ready, message_of, phase, user_conditions,
+};
 use kite_testkit::{Cluster, ClusterOptions, KiteProcess, install, wait};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use tokio::sync::Mutex;
-use whole::{Counted, LONG, Tenant, condition_of, is_ready, message_of, phase, user_conditions};
 
 /// How soon a kind must be noticed that was installed (C-14).
 const NOTICED: Duration = Duration::from_secs(30);

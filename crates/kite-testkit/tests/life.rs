@@ -1,37 +1,18 @@
 //! The whole life of a user and a machine with all six controllers: what people
 //! see, what it costs, and that nothing is sent once nothing changes.
 
-mod whole;
-
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use kite_api::KiteVirtualMachine;
 use kite_api::labels::Controller;
 use kite_api::machine::{Phase, PowerState};
 use kite_api::ownership::{conditions_of, part_of};
+use kite_testkit::counted::Counted;
 use kite_testkit::kstatus::Judge;
+use kite_testkit::tenant::{LONG, Tenant, conditions, is_ready, is_true};
 use kite_testkit::{Cluster, ClusterOptions};
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, ResourceExt};
+use kube::ResourceExt;
 use serde_json::{Value, json};
-use whole::{Counted, LONG, Tenant, conditions, is_ready, is_true};
-
-/// Everything a watcher of the machine sees, in order.
-type Seen = Arc<Mutex<Vec<KiteVirtualMachine>>>;
-
-fn follow(api: Api<KiteVirtualMachine>, seen: &Seen) -> tokio::task::JoinHandle<()> {
-    let seen = Arc::clone(seen);
-    tokio::spawn(async move {
-        let mut events = Box::pin(watcher(api, watcher::Config::default()));
-        while let Some(event) = events.next().await {
-            if let Ok(Event::Apply(machine) | Event::InitApply(machine)) = event {
-                seen.lock().unwrap().push(machine);
-            }
-        }
-    })
-}
 
 // C-5, C-9, C-10, C-11, U-4, V-17, V-18, S-2, E-3, D-2, N-4
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -58,8 +39,7 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
         .await
         .at_most("user create", 9);
 
-    let seen = Seen::default();
-    let follower = follow(alice.api(), &seen);
+    let followed = alice.follow::<KiteVirtualMachine>("web").await;
     let start = mark().await;
     alice.machine("web", json!({})).await;
     let machine = alice.ready("web").await;
@@ -116,9 +96,8 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     Counted::since(&cluster, &client, start)
         .await
         .at_most("delete", 12);
-    follower.abort();
 
-    let seen = std::mem::take(&mut *seen.lock().unwrap());
+    let seen = followed.so_far();
     every_phase_was_true_and_came_once(&seen);
     kstatus_was_right_at_every_event(&judge, &seen);
 

@@ -2,8 +2,6 @@
 //! was stopped comes back and says why, and a specification that cannot work is
 //! Failed in the eyes of the real kstatus until it is mended.
 
-mod whole;
-
 use std::time::Instant;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -13,12 +11,12 @@ use kite_api::machine::{Phase, PowerState};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
 use kite_testkit::cluster::shared_cluster;
 use kite_testkit::kstatus::Judge;
+use kite_testkit::tenant::{LONG, REPAIR, Tenant, condition_of, is_ready, message_of, phase};
 use kite_testkit::wait;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, MutexGuard};
-use whole::{LONG, REPAIR, Tenant, condition_of, is_ready, message_of, phase};
 
 /// What every note about restored power ends with.
 const HOW_TO_STOP: &str = "set spec.powerState: Off";
@@ -76,7 +74,7 @@ async fn a_machine_that_virtctl_stopped_is_on_again_and_an_event_says_how_to_swi
     alice.machine("web", json!({})).await;
     alice.ready("web").await;
     let before = guest(&alice).await;
-    let seen = alice.follow::<VirtualMachine>("web");
+    let seen = alice.follow::<VirtualMachine>("web").await;
     alice.fault("web", Some("virtctl-stop")).await;
     let note = alice.event("web", "PowerRestored").await;
     println!("PowerRestored: {note}");
@@ -138,7 +136,7 @@ async fn a_machine_whose_instance_was_deleted_is_on_again_and_an_event_says_why(
     bob.machine("web", json!({})).await;
     bob.ready("web").await;
     let before = guest(&bob).await;
-    let seen = bob.follow::<KiteVirtualMachine>("web");
+    let seen = bob.follow::<KiteVirtualMachine>("web").await;
     bob.api::<VirtualMachineInstance>()
         .delete("web", &DeleteParams::default())
         .await
@@ -160,7 +158,7 @@ async fn a_guest_that_shut_itself_down_is_on_again_and_an_event_says_why() {
     carol.machine("web", json!({})).await;
     carol.ready("web").await;
     let before = guest(&carol).await;
-    let seen = carol.follow::<KiteVirtualMachine>("web");
+    let seen = carol.follow::<KiteVirtualMachine>("web").await;
     carol.fault("web", Some("guest-shutdown")).await;
     let note = carol.event("web", "GuestShutDown").await;
     println!("GuestShutDown: {note}");
@@ -223,7 +221,7 @@ async fn kubectl_wait_returns_when_the_machine_is_as_asked_and_not_before() {
 async fn a_refused_specification_is_failed_for_kstatus_until_what_it_needs_is_there() {
     let (erin, _turn) = tenant("refused").await;
     let judge = Judge::start().await.unwrap();
-    let seen = erin.follow::<KiteVirtualMachine>("web");
+    let seen = erin.follow::<KiteVirtualMachine>("web").await;
     erin.machine("web", json!({"image": "debian-13"})).await;
     let failed = is_failed(&erin, &judge, "web").await;
     println!("kstatus says Failed: {failed}");
@@ -308,7 +306,7 @@ async fn an_object_older_than_a_rule_is_failed_with_the_words_of_the_rule_and_he
     assert!(children.unwrap().items.is_empty());
 
     // Watches that are older than a change of the schema are cut, and miss what is between.
-    let seen = frank.follow::<KiteVirtualMachine>("small");
+    let seen = frank.follow::<KiteVirtualMachine>("small").await;
     is_failed(&frank, &judge, "small").await;
     frank.machine("small", json!({})).await;
     let machine = frank.ready("small").await;

@@ -2,16 +2,14 @@
 //! about them: each is taken away, what it was for stops and is told, and heals
 //! when it is given back.
 
-mod whole;
-
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use kite_api::condition::{self, READY, RESOURCES_APPLIED};
 use kite_api::{KiteUser, KiteVirtualMachine};
+use kite_testkit::tenant::{LONG, Tenant, conditions, is_true, user_conditions};
 use kite_testkit::{Cluster, ClusterOptions, Options, install};
 use kube::Api;
 use kube::api::PostParams;
 use serde_json::json;
-use whole::{LONG, Tenant, conditions, is_true, user_conditions};
 
 /// A cluster whose server asks for the right to block an owner's deletion, which is off by default.
 async fn strict() -> Cluster {

@@ -2,8 +2,6 @@
 //! line of the design's table says; what is absent shows by its condition's
 //! generation staying behind.
 
-mod whole;
-
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Service};
@@ -15,11 +13,11 @@ use kite_api::ownership::part_of;
 use kite_api::{KiteVirtualMachine, condition};
 use kite_kubevirt::read::VirtualMachine;
 use kite_testkit::cluster::CONTROLLERS;
+use kite_testkit::tenant::{LONG, REPAIR, Tenant, conditions, is_true};
 use kite_testkit::{Cluster, ClusterOptions, wait};
 use kube::Api;
 use kube::api::{DeleteParams, ListParams, PropagationPolicy};
 use serde_json::json;
-use whole::{LONG, REPAIR, Tenant, conditions, is_true};
 
 /// A cluster in which nothing of Kite's runs yet.
 async fn bare() -> Cluster {

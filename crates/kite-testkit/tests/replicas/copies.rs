@@ -12,7 +12,7 @@ use kite_testkit::kite_process::Metrics;
 use kite_testkit::{Cluster, KiteProcess, wait};
 use kube::Api;
 
-use crate::whole::LONG;
+use kite_testkit::tenant::LONG;
 
 /// How a copy is called, in the cluster and in its Lease.
 pub(crate) fn copy(controller: &str, letter: char) -> String {

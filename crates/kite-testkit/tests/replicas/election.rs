@@ -16,9 +16,8 @@ use serde_json::json;
 
 use crate::TURN;
 use crate::copies::{copy, holders, led_after, metrics, only_these_lead, run_all};
-use crate::whole::{
-    Counted, LONG, REPAIR, Tenant, condition_of, is_ready, phase, quiet, user_conditions,
-};
+use kite_testkit::counted::{Counted, quiet};
+use kite_testkit::tenant::{LONG, REPAIR, Tenant, condition_of, is_ready, phase, user_conditions};
 
 /// The one that keeps the default times; it is slow to take over.
 const BY_DEFAULT: &str = "kite-datavolume";

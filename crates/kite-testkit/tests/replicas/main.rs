@@ -5,9 +5,6 @@ mod copies;
 mod election;
 mod snapshot;
 mod unelected;
-#[path = "../whole/mod.rs"]
-mod whole;
-
 use tokio::sync::Mutex;
 
 /// One cluster at a time: two cores carry no more, and take-overs are measured.

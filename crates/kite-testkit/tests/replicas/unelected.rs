@@ -18,9 +18,9 @@ use serde_json::json;
 use crate::TURN;
 use crate::copies::{run_all, stop_all};
 use crate::snapshot::{alike, assert_same, exact};
-use crate::whole::{
-    Counted, Followed, LONG, REPAIR, Tenant, conditions, is_ready, phase, quiet, user_conditions,
-};
+use kite_testkit::counted::{Counted, quiet};
+use kite_testkit::followed::Followed;
+use kite_testkit::tenant::{LONG, REPAIR, Tenant, conditions, is_ready, phase, user_conditions};
 
 /// What was seen of one life.
 struct Life {
@@ -131,9 +131,9 @@ async fn live(cluster: &Cluster, name: &str) -> Life {
         .await
         .unwrap();
     let users: Api<KiteUser> = Api::all(tenant.client.clone());
-    let user = Followed::new(users.clone(), name);
+    let user = Followed::start(users.clone(), name).await;
     tenant.create().await;
-    let machine = tenant.follow::<KiteVirtualMachine>("web");
+    let machine = tenant.follow::<KiteVirtualMachine>("web").await;
     let prefix = format!("{name}-web");
     tenant.machine("web", json!({"domainPrefix": prefix})).await;
     tenant.ready("web").await;

@@ -53,8 +53,8 @@ fn said(disk: &DynamicObject) -> Vec<String> {
 #[tokio::test]
 async fn a_clone_goes_through_the_recorded_phases_and_conditions() {
     let stage = Stage::new("clone").await;
-    let disks = stage.record("DataVolume");
-    let claims = stage.record("PersistentVolumeClaim");
+    let disks = stage.record("DataVolume").await;
+    let claims = stage.record("PersistentVolumeClaim").await;
     stage.make("DataVolume", Stage::disk("m", "golden")).await;
     disks
         .wait("m", |disk| {

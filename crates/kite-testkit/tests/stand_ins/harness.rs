@@ -156,20 +156,30 @@ impl Stage {
         until(|| async { api.get_opt(name).await.unwrap().is_none().then_some(()) }).await;
     }
 
-    /// Records every state of every object of a kind in this Namespace.
-    pub(crate) fn record(&self, kind: &str) -> Recorder {
+    /// Records every state of every object of a kind in this Namespace, from
+    /// what is there when this returns.
+    pub(crate) async fn record(&self, kind: &str) -> Recorder {
         let seen: Arc<Mutex<Vec<DynamicObject>>> = Arc::default();
         let api = self.api(kind);
         let sink = seen.clone();
+        let (tell, told) = tokio::sync::oneshot::channel();
         let task = tokio::spawn(async move {
+            let mut tell = Some(tell);
             let events = watcher(api, watcher::Config::default()).default_backoff();
             let mut events = Box::pin(events);
             while let Some(event) = events.next().await {
-                if let Ok(Event::Apply(object) | Event::InitApply(object)) = event {
-                    sink.lock().unwrap().push(object);
+                match event {
+                    Ok(Event::Apply(object) | Event::InitApply(object)) => {
+                        sink.lock().unwrap().push(object);
+                    }
+                    Ok(Event::InitDone) => {
+                        let _ = tell.take().map(|tell| tell.send(()));
+                    }
+                    _ => {}
                 }
             }
         });
+        told.await.unwrap();
         Recorder { seen, task }
     }
 

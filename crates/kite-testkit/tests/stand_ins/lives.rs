@@ -25,7 +25,7 @@ impl Life {
         let stage = Stage::new(namespace).await;
         // The player of the recordings was CDI; here the test is.
         stage.behaviour.set(namespace, "d", Fault::DiskUnseen);
-        let machines = stage.record("VirtualMachine");
+        let machines = stage.record("VirtualMachine").await;
         let mut known = BTreeSet::new();
         for file in [
             "power.jsonl",

@@ -1,21 +1,28 @@
-//! Kite's requests by the audit log.
+//! Kite's requests since a moment, by the audit log, against a budget.
+//!
+//! What is counted is what the API server answered; leases, watches and events
+//! go on by themselves and are counted apart.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use kite_testkit::Cluster;
-use kite_testkit::audit::{Mark, Request, Table};
 use kube::Client;
+
+use crate::Cluster;
+use crate::audit::{Mark, Request, Table};
 
 /// Kite's requests since a mark, leases and watches left out, events apart.
 pub struct Counted {
+    /// In the order of their answers.
     pub requests: Vec<Request>,
+    /// Events written.
     pub events: usize,
     /// Leases and watches, which go on for ever.
     pub upkeep: usize,
 }
 
 impl Counted {
+    /// Everything that was answered after the mark.
     pub async fn since(cluster: &Cluster, client: &Client, mark: Mark) -> Self {
         let audit = cluster.control_plane.audit().unwrap();
         audit.settled_mark(client).await.unwrap();
@@ -42,6 +49,7 @@ impl Counted {
         }
     }
 
+    /// How many requests, events left out.
     pub fn total(&self) -> usize {
         self.requests.len()
     }
@@ -63,6 +71,7 @@ impl Counted {
     }
 
     /// One controller's requests.
+    #[must_use]
     pub fn only(mut self, controller: &str) -> Self {
         self.requests.retain(|r| r.is_by(controller));
         self

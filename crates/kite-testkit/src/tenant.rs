@@ -1,8 +1,8 @@
-//! What the scenarios of the whole system share: a user, a machine, and counts.
-#![allow(dead_code, unused_imports, missing_docs, unreachable_pub)]
-
-mod counted;
-mod followed;
+//! A user and the machines in its namespace, as scenarios handle them: made,
+//! edited, waited for, followed.
+//!
+//! Everything panics when the cluster does not do what is asked, since a
+//! scenario cannot go on without it. What is looked at is left to the scenario.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -11,16 +11,15 @@ use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
 use kite_api::machine::Phase;
 use kite_api::{Condition, KiteUser, KiteVirtualMachine, condition};
-use kite_testkit::cluster::IMAGE;
-use kite_testkit::{Cluster, install, wait};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-pub use counted::{Counted, quiet};
-pub use followed::Followed;
+use crate::cluster::IMAGE;
+use crate::followed::Followed;
+use crate::{Cluster, install, wait};
 
 /// Longer than any step takes at the clusters' speed.
 pub const LONG: Duration = Duration::from_secs(90);
@@ -29,8 +28,11 @@ pub const REPAIR: Duration = Duration::from_secs(5);
 
 /// A user and the machines in its namespace, as people see them.
 pub struct Tenant<'a> {
+    /// Where it lives.
     pub cluster: &'a Cluster,
+    /// The administrator's.
     pub client: Client,
+    /// Of the KiteUser and of its namespace.
     pub name: String,
 }
 
@@ -61,6 +63,7 @@ impl<'a> Tenant<'a> {
             .await
     }
 
+    /// Waits for a state of the KiteUser.
     pub async fn user_until(&self, is: impl Fn(&KiteUser) -> bool + Send + Sync) -> KiteUser {
         let users: Api<KiteUser> = Api::all(self.client.clone());
         wait::wait_until(&users, &self.name, LONG, is)
@@ -68,6 +71,7 @@ impl<'a> Tenant<'a> {
             .unwrap()
     }
 
+    /// Deletes the KiteUser and waits until it is gone.
     pub async fn delete_user(&self) {
         let users: Api<KiteUser> = Api::all(self.client.clone());
         users
@@ -77,6 +81,7 @@ impl<'a> Tenant<'a> {
         wait::wait_gone(&users, &self.name, LONG).await.unwrap();
     }
 
+    /// Waits until the namespace is gone.
     pub async fn namespace_gone(&self) {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         wait::wait_gone(&namespaces, &self.name, LONG)
@@ -102,6 +107,7 @@ impl<'a> Tenant<'a> {
         }
     }
 
+    /// The objects of a kind in the namespace.
     pub fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
@@ -114,6 +120,7 @@ impl<'a> Tenant<'a> {
         self.try_machine(name, spec).await.unwrap();
     }
 
+    /// As [`Self::machine`], with the server's answer.
     pub async fn try_machine(&self, name: &str, spec: Value) -> kube::Result<KiteVirtualMachine> {
         self.apply_machine(name, spec, PatchParams::apply("kubectl").force())
             .await
@@ -162,6 +169,7 @@ impl<'a> Tenant<'a> {
             .unwrap()
     }
 
+    /// Waits for a state of an object.
     pub async fn until<K>(
         &self,
         name: &str,
@@ -242,7 +250,7 @@ impl<'a> Tenant<'a> {
     }
 
     /// Everything that a watcher of this object sees from now on, in order.
-    pub fn follow<K>(&self, name: &str) -> Followed<K>
+    pub async fn follow<K>(&self, name: &str) -> Followed<K>
     where
         K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>
             + Clone
@@ -251,9 +259,10 @@ impl<'a> Tenant<'a> {
             + Send
             + 'static,
     {
-        Followed::new(self.api(), name)
+        Followed::start(self.api(), name).await
     }
 
+    /// Waits until a machine is gone.
     pub async fn machine_gone(&self, name: &str) {
         wait::wait_gone(&self.api::<KiteVirtualMachine>(), name, LONG)
             .await
@@ -261,6 +270,7 @@ impl<'a> Tenant<'a> {
     }
 }
 
+/// Whether a machine is Ready for its present generation.
 pub fn is_ready(machine: &KiteVirtualMachine) -> bool {
     let Some(status) = &machine.status else {
         return false;
@@ -269,6 +279,7 @@ pub fn is_ready(machine: &KiteVirtualMachine) -> bool {
         && is_true(&status.conditions, condition::READY)
 }
 
+/// The conditions of a machine.
 pub fn conditions(machine: &KiteVirtualMachine) -> &[Condition] {
     machine
         .status
@@ -277,6 +288,7 @@ pub fn conditions(machine: &KiteVirtualMachine) -> &[Condition] {
         .unwrap_or_default()
 }
 
+/// One condition of a machine.
 pub fn condition_of<'a>(machine: &'a KiteVirtualMachine, type_: &str) -> Option<&'a Condition> {
     condition::find(conditions(machine), type_)
 }
@@ -286,10 +298,12 @@ pub fn message_of(machine: &KiteVirtualMachine, type_: &str) -> String {
     condition_of(machine, type_).unwrap().message.clone()
 }
 
+/// The phase of a machine.
 pub fn phase(machine: &KiteVirtualMachine) -> Option<Phase> {
     machine.status.as_ref()?.phase
 }
 
+/// The conditions of a user.
 pub fn user_conditions(user: &KiteUser) -> &[Condition] {
     user.status
         .as_ref()
@@ -297,6 +311,7 @@ pub fn user_conditions(user: &KiteUser) -> &[Condition] {
         .unwrap_or_default()
 }
 
+/// Whether a condition is there and True.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     condition::is_true(conditions, type_)
 }
