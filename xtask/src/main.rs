@@ -12,6 +12,7 @@
 mod demo;
 mod generate;
 mod rights;
+mod rules;
 mod test;
 mod tidy;
 mod up;
@@ -40,6 +41,11 @@ enum Command {
     },
     /// Check what no compiler checks: who may depend on whom, file length, links, named rules.
     Tidy,
+    /// Show each rule of docs/reference/rules.md with the tests that name it.
+    Rules {
+        /// Only this one, for instance `V-15`, or `CR1` for a fault.
+        name: Option<String>,
+    },
     /// Run every check and every test.
     Test {
         /// Run only the tests whose name contains this.
@@ -70,6 +76,7 @@ fn run(command: Command) -> Result<()> {
         Command::Generate { check: true } => generate::check(),
         Command::Generate { check: false } => generate::write(),
         Command::Tidy => tidy::run(),
+        Command::Rules { name } => rules::run(name.as_deref()),
         Command::Test { name } => test::run(name.as_deref()),
         Command::Demo(options) => demo::run(&options),
         Command::Up(options) => up::run(&options),

@@ -14,6 +14,39 @@ pub(crate) fn root() -> &'static Path {
     xtask.parent().unwrap_or(xtask)
 }
 
+/// A text file, for those who judge its lines.
+pub(crate) struct Source {
+    /// Path from the top folder, with forward slashes.
+    pub(crate) path: String,
+    pub(crate) text: String,
+}
+
+impl Source {
+    /// Reads a file of the workspace.
+    pub(crate) fn read(path: &Path) -> Result<Self> {
+        Ok(Self {
+            path: shown(path).replace('\\', "/"),
+            text: read(path)?,
+        })
+    }
+
+    /// The lines with their numbers, which start at one.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.text.lines())
+    }
+}
+
+/// All Rust files of the workspace.
+pub(crate) fn sources() -> Result<Vec<Source>> {
+    let mut sources = Vec::new();
+    for folder in ["crates", "xtask"] {
+        for path in files(&root().join(folder), "rs")? {
+            sources.push(Source::read(&path)?);
+        }
+    }
+    Ok(sources)
+}
+
 /// A path as it is shown to people and typed on a command line: from the top folder.
 pub(crate) fn shown(path: &Path) -> String {
     path.strip_prefix(root())

@@ -17,15 +17,7 @@ pub(super) fn read() -> Result<Vec<Source>> {
         .map(|name| root.join(name))
         .into();
     paths.extend(workspace::files(&root.join("docs"), "md")?);
-    paths
-        .into_iter()
-        .map(|path| {
-            Ok(Source {
-                path: workspace::shown(&path).replace('\\', "/"),
-                text: workspace::read(&path)?,
-            })
-        })
-        .collect()
+    paths.iter().map(|path| Source::read(path)).collect()
 }
 
 /// All links that lead nowhere.

@@ -15,6 +15,8 @@ use std::fmt;
 
 use anyhow::{Result, bail};
 
+use crate::workspace::{self, Source};
+
 /// One thing that is not as it should be.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Problem {
@@ -41,23 +43,9 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A text file as the checks see it.
-struct Source {
-    /// Path from the top folder, with forward slashes.
-    path: String,
-    text: String,
-}
-
-impl Source {
-    /// The lines with their numbers, which start at one.
-    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        (1..).zip(self.text.lines())
-    }
-}
-
 /// Runs every check; fails when one of them found something.
 pub(crate) fn run() -> Result<()> {
-    let code = sources::read()?;
+    let code = workspace::sources()?;
     let pages = links::read()?;
     let mut problems = sources::check(&code);
     problems.extend(layout::check(&code));

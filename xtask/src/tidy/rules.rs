@@ -6,12 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::{Problem, Source};
-
-/// The page, from the top folder.
-const PAGE: &str = "docs/reference/rules.md";
-
-/// The letters that rules are numbered under.
-const LETTERS: &str = "CPUNVSEDF";
+use crate::rules::{PAGE, defined, named};
 
 /// All names of rules that do not exist, and a page that defines one twice.
 pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
@@ -24,12 +19,15 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
     };
     let mut known = BTreeSet::new();
     let mut problems = Vec::new();
-    for (line, rule) in defined(page) {
-        if !known.insert(rule) {
+    for rule in defined(page) {
+        if !known.insert(rule.name) {
             problems.push(Problem::new(
                 PAGE,
-                line,
-                format!("{rule} is defined twice; a rule's number belongs to one rule for ever"),
+                rule.line,
+                format!(
+                    "{} is defined twice; a rule's number belongs to one rule for ever",
+                    rule.name
+                ),
             ));
         }
     }
@@ -39,20 +37,12 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
     problems
 }
 
-/// The rules that the page defines: its headings `### C-1`.
-fn defined(page: &Source) -> impl Iterator<Item = (usize, &str)> {
-    page.lines().filter_map(|(number, line)| {
-        let rule = line.strip_prefix("### ")?.trim_end();
-        is_rule(rule).then_some((number, rule))
-    })
-}
-
 fn unknown(source: &Source, known: &BTreeSet<&str>) -> Vec<Problem> {
     source
         .lines()
         .filter(|(_, line)| line.trim_start().starts_with("//"))
-        .flat_map(|(number, line)| words(line).map(move |word| (number, word)))
-        .filter(|(_, word)| is_rule(word) && !known.contains(word))
+        .flat_map(|(number, line)| named(line).map(move |word| (number, word)))
+        .filter(|(_, word)| !known.contains(word))
         .map(|(number, word)| {
             Problem::new(
                 &source.path,
@@ -61,21 +51,6 @@ fn unknown(source: &Source, known: &BTreeSet<&str>) -> Vec<Problem> {
             )
         })
         .collect()
-}
-
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-'))
-}
-
-/// Whether a word has the form of a rule's name: a letter, a hyphen, one or two digits.
-fn is_rule(word: &str) -> bool {
-    let Some((letter, number)) = word.split_once('-') else {
-        return false;
-    };
-    letter.len() == 1
-        && LETTERS.contains(letter)
-        && matches!(number.len(), 1 | 2)
-        && number.bytes().all(|b| b.is_ascii_digit())
 }
 
 #[cfg(test)]

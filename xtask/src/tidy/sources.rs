@@ -1,9 +1,6 @@
 //! Checks of single source files: length, opening, names, calls that are not made here.
 
-use anyhow::Result;
-
 use super::{Problem, Source};
-use crate::workspace;
 
 /// A longer file holds two ideas.
 const MOST_LINES: usize = 400;
@@ -13,20 +10,6 @@ const PURE_STEPS: [&str; 3] = ["validate", "plan", "status"];
 
 /// What a pure step has no use for.
 const IMPURE: [&str; 4] = [".await", "async fn", "kube::Client", "kube::Api"];
-
-/// All Rust files of the workspace.
-pub(super) fn read() -> Result<Vec<Source>> {
-    let mut sources = Vec::new();
-    for folder in ["crates", "xtask"] {
-        for path in workspace::files(&workspace::root().join(folder), "rs")? {
-            sources.push(Source {
-                path: workspace::shown(&path).replace('\\', "/"),
-                text: workspace::read(&path)?,
-            });
-        }
-    }
-    Ok(sources)
-}
 
 /// All problems of all files.
 pub(super) fn check(sources: &[Source]) -> Vec<Problem> {
