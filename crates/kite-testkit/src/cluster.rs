@@ -152,16 +152,22 @@ impl Cluster {
 
     /// Starts a controller under a name of its own, so that there can be two of one kind.
     pub async fn run(&self, controller: &str, called: &str, args: &[&str]) -> Result<()> {
+        let options = self.kite_options(controller, called, args);
+        let process = KiteProcess::start(&self.control_plane, options).await?;
+        let mut processes = self.processes.lock().unwrap();
+        processes.insert(called.to_owned(), process);
+        Ok(())
+    }
+
+    /// How a controller is started here, for those who start it themselves.
+    pub fn kite_options(&self, controller: &str, called: &str, args: &[&str]) -> KiteOptions {
         let identity = &self.identities[controller];
         let mut options = KiteOptions::new(controller, identity.kubeconfig());
         options.identity = Some(called.to_owned());
         options.log = Some(self.log(called));
         options.args = self.flags(controller);
         options.args.extend(args.iter().map(|a| (*a).to_owned()));
-        let process = KiteProcess::start(&self.control_plane, options).await?;
-        let mut processes = self.processes.lock().unwrap();
-        processes.insert(called.to_owned(), process);
-        Ok(())
+        options
     }
 
     /// Takes a process out of the cluster; dropping it kills it.
