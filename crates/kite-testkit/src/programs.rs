@@ -45,6 +45,8 @@ pub enum Program {
     Kubectl,
     /// A filter around kstatus, the judge of readiness.
     Kstatus,
+    /// A filter around the matcher of cyclonus, the judge of network policies.
+    Cyclonus,
 }
 
 /// How a Go program is built.
@@ -66,6 +68,7 @@ impl Program {
             Self::ControllerManager => "kube-controller-manager",
             Self::Kubectl => "kubectl",
             Self::Kstatus => "kstatus",
+            Self::Cyclonus => "cyclonus",
         }
     }
 
@@ -74,6 +77,11 @@ impl Program {
             module: ".",
             package,
             version: Some("v1.37.2"),
+        };
+        let own = |module| Recipe {
+            module,
+            package: ".",
+            version: None,
         };
         match self {
             Self::Etcd => newest("go.etcd.io/etcd/server/v3"),
@@ -85,11 +93,8 @@ impl Program {
                 package: "k8s.io/kubernetes/cmd/kube-apiserver",
                 version: Some("v1.34.4"),
             },
-            Self::Kstatus => Recipe {
-                module: "kstatus",
-                package: ".",
-                version: None,
-            },
+            Self::Kstatus => own("kstatus"),
+            Self::Cyclonus => own("cyclonus"),
         }
     }
 }
@@ -223,7 +228,7 @@ fn require_go(program: Program, installed: Option<(u32, u32)>) -> Result<()> {
     bail!(
         "{} is needed and not here, and {found}. Either install Go {major}.{minor} or newer, \
          and Kite builds what it needs, or set {FOLDER_VARIABLE} to a folder with these programs: \
-         etcd, kube-apiserver, kube-controller-manager, kubectl, kstatus \
+         etcd, kube-apiserver, kube-controller-manager, kubectl, kstatus, cyclonus \
          (and kube-apiserver-1.34 for the tests against the oldest server).",
         program.file_name()
     )
@@ -327,5 +332,6 @@ mod tests {
         assert_eq!(key(Program::Etcd), key(Program::Kubectl));
         assert_ne!(key(Program::ApiServer), key(Program::OldestApiServer));
         assert_ne!(key(Program::ApiServer), key(Program::Kstatus));
+        assert_ne!(key(Program::Kstatus), key(Program::Cyclonus));
     }
 }
