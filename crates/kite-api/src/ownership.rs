@@ -10,7 +10,7 @@ use crate::condition::{
     POWER_IN_SYNC, READY, RECONCILING, RESOURCES_APPLIED, RESTART_REQUIRED, SERVICE_READY, STALLED,
 };
 use crate::labels::Controller;
-use crate::machine::KiteVirtualMachineStatus;
+use crate::machine::{KiteVirtualMachine, KiteVirtualMachineStatus};
 
 /// The conditions of a machine that a controller writes; nobody else writes them.
 pub const fn conditions_of(controller: Controller) -> &'static [&'static str] {
@@ -105,6 +105,18 @@ pub fn part_of(
             ..empty
         },
     }
+}
+
+/// What stands in a machine's status now of a controller's part.
+pub fn standing(controller: Controller, machine: &KiteVirtualMachine) -> KiteVirtualMachineStatus {
+    let status = machine.status.as_ref();
+    status.map(|s| part_of(controller, s)).unwrap_or_default()
+}
+
+/// Whether somebody has asked for a machine to go: from then on most of its status is not told
+/// any more (rule C-10).
+pub const fn is_leaving(machine: &KiteVirtualMachine) -> bool {
+    machine.spec.delete || machine.metadata.deletion_timestamp.is_some()
 }
 
 /// Whether two parts say the same, apart from the generation that their conditions speak of.

@@ -16,6 +16,7 @@ pub mod health;
 mod leadership;
 pub mod lease;
 pub mod metrics;
+pub mod mirror;
 pub mod pass;
 pub mod patience;
 pub mod process;

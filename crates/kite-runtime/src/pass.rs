@@ -36,6 +36,16 @@ pub enum Next {
     Within(Duration),
 }
 
+impl Next {
+    /// Within the time that something has to be waited for, if it has.
+    pub const fn after(wait: Option<Duration>) -> Self {
+        match wait {
+            None => Self::OnChange,
+            Some(left) => Self::Within(left),
+        }
+    }
+}
+
 /// What a controller does for one object.
 pub trait Pass: Send + Sync + 'static {
     /// The reconcile error.
