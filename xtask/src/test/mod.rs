@@ -1,11 +1,12 @@
-//! `cargo xtask test`: every check and every test, one after the other.
+//! `cargo xtask test`: every check and every test, step by step.
 //!
 //! All steps run even when one fails, so that one run tells everything that is
-//! wrong. What the runners print is passed on as it comes; at the end stands a
-//! table of the steps and one line that counts the tests.
+//! wrong. What the runners print is passed on; at the end stands a table of the
+//! steps and one line that counts the tests.
+
+mod side_by_side;
 
 use std::fmt;
-use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -166,6 +167,7 @@ pub(crate) fn run(name: Option<&str>) -> Result<()> {
     let audit = AuditFolder::new()?;
     report.step("tests", |tally| tests(name, &audit, tally));
     if name.is_none() {
+        report.step("doc tests", doc_tests);
         report.step("rights", |_| rights::check(&audit.0));
         report.step("generate --check", |_| generate::check());
         report.step("tidy", |_| tidy::run());
@@ -183,19 +185,30 @@ fn find_programs() -> Result<()> {
 }
 
 fn tests(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) -> Result<()> {
-    let mut arguments = vec!["test", "--workspace", "--no-fail-fast"];
-    arguments.extend(name);
-    // The figures that a passing scenario prints are part of the result.
-    arguments.extend(["--", "--show-output"]);
-    let result = cargo_counted(&arguments, audit, tally);
-    if let (Some(name), Ok(())) = (name, &result)
+    side_by_side::run(name, audit, tally)?;
+    if let Some(name) = name
         && tally.passed == 0
     {
         bail!(
             "no test has {name:?} in its name; `cargo test --workspace -- --list` shows all names"
         );
     }
-    result
+    Ok(())
+}
+
+/// The examples in the documentation, each a program that cargo makes and runs.
+fn doc_tests(tally: &mut Tally) -> Result<()> {
+    let run = command(&["test", "--workspace", "--doc"])
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cannot start cargo")?;
+    let text = String::from_utf8_lossy(&run.stdout);
+    print!("{text}");
+    text.lines().for_each(|line| tally.add(line));
+    if !run.status.success() {
+        bail!("cargo test --doc ended with {}", run.status);
+    }
+    Ok(())
 }
 
 fn command(arguments: &[&str]) -> Command {
@@ -210,31 +223,6 @@ fn command(arguments: &[&str]) -> Command {
 
 fn cargo(arguments: &[&str]) -> Result<()> {
     let status = command(arguments).status().context("cannot start cargo")?;
-    if !status.success() {
-        bail!("cargo {} ended with {status}", arguments.join(" "));
-    }
-    Ok(())
-}
-
-/// As [`cargo`], and counts the tests from the lines that pass by.
-fn cargo_counted(arguments: &[&str], audit: &AuditFolder, tally: &mut Tally) -> Result<()> {
-    let mut child = command(arguments)
-        .env("KITE_AUDIT_DIR", &audit.0)
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("cannot start cargo")?;
-    if let Some(output) = child.stdout.take() {
-        let mut lines = BufReader::new(output);
-        let mut line = Vec::new();
-        // By bytes: a test may print what is not UTF-8.
-        while lines.read_until(b'\n', &mut line)? > 0 {
-            let text = String::from_utf8_lossy(&line);
-            print!("{text}");
-            tally.add(text.trim_end());
-            line.clear();
-        }
-    }
-    let status = child.wait()?;
     if !status.success() {
         bail!("cargo {} ended with {status}", arguments.join(" "));
     }
