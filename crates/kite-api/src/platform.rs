@@ -154,9 +154,10 @@ pub struct PlatformNetwork {
     #[schemars(length(min = 1, max = 63))]
     #[serde(default = "dns_namespace")]
     pub dns_namespace: String,
-    /// Labels of the cluster's DNS pods.
+    /// Labels of the cluster's DNS pods. Absent: `k8s-app: kube-dns`.
+    // No default in the schema: it would stay in the map beside what is set later.
     #[schemars(extend("maxProperties" = 16))]
-    #[serde(default = "dns_labels")]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dns_labels: BTreeMap<String, String>,
     /// Address of the node-local DNS cache. An empty string: there is none.
     #[schemars(length(max = 45))]
@@ -176,10 +177,6 @@ fn dns_namespace() -> String {
     "kube-system".to_owned()
 }
 
-fn dns_labels() -> BTreeMap<String, String> {
-    BTreeMap::from([("k8s-app".to_owned(), "kube-dns".to_owned())])
-}
-
 /// The address that the upstream node-local DNS manifests use.
 fn node_local_dns() -> String {
     "169.254.20.10".to_owned()
@@ -189,13 +186,24 @@ fn cdi_namespace() -> String {
     "cdi".to_owned()
 }
 
+impl PlatformNetwork {
+    /// The labels of the cluster's DNS pods, by which upstream Kubernetes and most others mark them when none are set.
+    pub fn dns_pods(&self) -> BTreeMap<String, String> {
+        if self.dns_labels.is_empty() {
+            BTreeMap::from([("k8s-app".to_owned(), "kube-dns".to_owned())])
+        } else {
+            self.dns_labels.clone()
+        }
+    }
+}
+
 impl Default for PlatformNetwork {
     fn default() -> Self {
         Self {
             cluster_ranges: Vec::new(),
             private_ranges: Vec::new(),
             dns_namespace: dns_namespace(),
-            dns_labels: dns_labels(),
+            dns_labels: BTreeMap::new(),
             node_local_dns: node_local_dns(),
             ssh_sources: Vec::new(),
             cdi_namespace: cdi_namespace(),

@@ -99,7 +99,7 @@ impl Default for ValidPlatform {
             reserved_prefixes: RESERVED_PREFIXES.map(DnsLabel::fixed).into(),
             closed_ranges: Vec::new(),
             dns_namespace,
-            dns_labels: network.dns_labels,
+            dns_labels: network.dns_pods(),
             node_local_dns: Some(IpAddr::V4(Ipv4Addr::new(169, 254, 20, 10))),
             ssh_sources: Vec::new(),
             quota: None,
@@ -168,7 +168,7 @@ impl ValidPlatform {
                         reserved_prefixes: RESERVED_PREFIXES.map(DnsLabel::fixed).into(),
                         closed_ranges: network.closed,
                         dns_namespace: network.dns_namespace.clone(),
-                        dns_labels: spec.network.dns_labels.clone(),
+                        dns_labels: spec.network.dns_pods(),
                         node_local_dns: network.node_local_dns,
                         ssh_sources: network.ssh_sources,
                         quota,
@@ -229,7 +229,7 @@ impl Network {
             "spec.network.cdiNamespace",
             DnsLabel::parse(&spec.cdi_namespace),
         );
-        if spec.dns_labels.is_empty() || !spec.dns_labels.iter().all(|(k, v)| is_label_pair(k, v)) {
+        if !spec.dns_labels.iter().all(|(k, v)| is_label_pair(k, v)) {
             p.add(
                 "spec.network.dnsLabels",
                 "must be the labels of the cluster's DNS pods, for instance k8s-app: kube-dns",
