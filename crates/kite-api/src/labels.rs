@@ -46,14 +46,21 @@ pub const DELETION_PROTECTED: &str = "kite.dev/deletion-protected";
 /// Annotation by which an administrator acknowledges a deletion that is held back, on the object
 /// that is to be destroyed; its value is a time (rule N-6, [`crate::acknowledge`]).
 pub const ACKNOWLEDGE_DELETION: &str = "kite.dev/acknowledge-deletion";
-/// Annotation on a Namespace, written by kite-namespace only: why its deletion is held back (rule N-6).
+/// Annotation on a Namespace, written by kite-namespace only: why its deletion is held back (rules
+/// N-5, N-6), or that it does not come to its end (rule N-8).
 pub const DELETION_HELD: &str = "kite.dev/deletion-held";
+/// Annotation on Kite's own Namespace, written by kite-namespace only: which namespaces it deleted
+/// lately and when, so that no restart makes the brake forget (rule N-6).
+pub const RECENT_DELETIONS: &str = "kite.dev/recent-deletions";
 /// Annotation on a claim: the size of the disk it was last asked to hold, without overhead (rule V-13).
 pub const DISK_SIZE: &str = "kite.dev/disk-size";
 /// Annotation: the hash of an object's rendered form, for kinds whose fields are not compared.
 pub const RENDERED_HASH: &str = "kite.dev/rendered-hash";
 /// Annotation on the VirtualMachine: the hash of the login Secrets it was last started with (rule C-20).
 pub const LOGIN_HASH: &str = "kite.dev/login-hash";
+/// Annotation on the VirtualMachine: what was known when it was last started under
+/// `RerunOnFailure` (rule V-16).
+pub const START: &str = "kite.dev/start";
 
 /// Finalizer on a KiteUser (rule U-1).
 pub const USER_FINALIZER: &str = "kite.dev/user-cleanup";

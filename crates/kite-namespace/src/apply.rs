@@ -1,4 +1,4 @@
-//! Step 4: the two annotations that only this controller writes, and the delete.
+//! Step 4: the annotations that only this controller writes, and the delete.
 //!
 //! Every apply carries the namespace's UID, so that none can make it anew (N-9),
 //! and all of this controller's annotations, so that what it leaves out is
@@ -10,20 +10,18 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kite_api::labels::{DELETION_HELD, ORPHANED_SINCE};
+use kite_api::labels::{DELETION_HELD, ORPHANED_SINCE, RECENT_DELETIONS};
 use kite_runtime::apply::{Place, WriteError, Writer};
 use kite_runtime::{Cache, Key};
 use kube::api::PropagationPolicy;
 use kube::core::PartialObjectMetaExt as _;
 use kube::{Api, ResourceExt};
 
-use crate::observe::NamespaceMeta;
-
 fn place<'c>(
     writer: &Writer,
-    cache: &'c Cache<NamespaceMeta>,
-    namespace: &NamespaceMeta,
-) -> Place<'c, NamespaceMeta> {
+    cache: &'c Cache<Namespace>,
+    namespace: &Namespace,
+) -> Place<'c, Namespace> {
     Place {
         api: Api::all(writer.client().clone()),
         cache,
@@ -34,8 +32,8 @@ fn place<'c>(
 /// Writes the mark and why the deletion is held back; neither, when nobody misses the namespace.
 pub async fn mark(
     writer: &Writer,
-    cache: &Cache<NamespaceMeta>,
-    namespace: &NamespaceMeta,
+    cache: &Cache<Namespace>,
+    namespace: &Namespace,
     since: Option<Timestamp>,
     held: Option<&str>,
 ) -> Result<(), WriteError> {
@@ -55,11 +53,30 @@ pub async fn mark(
     Ok(())
 }
 
+/// Writes on Kite's own namespace which ones were deleted lately, if it is still as it was looked
+/// at: another leader's entry is not lost.
+pub async fn record(writer: &Writer, own: &Namespace, deletions: String) -> Result<(), WriteError> {
+    let wanted = ObjectMeta {
+        name: Some(own.name_any()),
+        resource_version: own.resource_version(),
+        annotations: Some([(RECENT_DELETIONS.to_owned(), deletions)].into()),
+        ..ObjectMeta::default()
+    };
+    let wanted = wanted.into_request_partial::<Namespace>();
+    let uid = own.uid().unwrap_or_default();
+    // It is not one of the namespaces that passes are about, and is not remembered as such.
+    let unused = Cache::new(|_| 0);
+    writer
+        .update(&place(writer, &unused, own), &uid, &wanted)
+        .await?;
+    Ok(())
+}
+
 /// Deletes the namespace as it was looked at.
 pub async fn delete(
     writer: &Writer,
-    cache: &Cache<NamespaceMeta>,
-    namespace: &NamespaceMeta,
+    cache: &Cache<Namespace>,
+    namespace: &Namespace,
 ) -> Result<(), WriteError> {
     let place = place(writer, cache, namespace);
     writer

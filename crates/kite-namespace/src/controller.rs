@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use k8s_openapi::api::core::v1::Namespace;
-use kite_api::labels::{Controller, MANAGED_SELECTOR};
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
+use kite_api::labels::{Controller, MANAGED_SELECTOR, RETAINED};
 use kite_runtime::apply::Writer;
 use kite_runtime::pass::drive;
 use kite_runtime::patience::Patience;
@@ -16,9 +16,10 @@ use kite_runtime::rbac::Rule;
 use kite_runtime::settings::duration;
 use kite_runtime::{Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta;
+use tokio::sync::Mutex;
 
-use crate::observe::recent::Recent;
-use crate::observe::{Caches, KITE_CRDS, UserView};
+use crate::observe::{Caches, KITE_CRDS, UserView, trim};
+use crate::plan::blocked::Blocked;
 use crate::plan::brake::Brake;
 use crate::reconcile::Reconciler;
 use crate::reconcile::measure::Measures;
@@ -36,8 +37,14 @@ pub const RULES: &[Rule] = &[
     Rule::cluster(
         "",
         &["namespaces"],
-        &["list", "watch", "patch", "delete"],
-        "mark a namespace that nobody needs, and delete it after the grace period",
+        &["get", "list", "watch", "patch", "delete"],
+        "mark a namespace that nobody needs, and delete it after the grace period; keep on Kite's own which ones were deleted lately",
+    ),
+    Rule::cluster(
+        "",
+        &["persistentvolumeclaims"],
+        &["list", "watch"],
+        "see whether a retained disk is in a namespace; a live list comes before every deletion",
     ),
     Rule::cluster(
         "kite.dev",
@@ -72,18 +79,24 @@ pub struct Flags {
         help_heading = "Work"
     )]
     pub brake_least: u16,
+    /// When a namespace that is being deleted is said to be blocked, and by what.
+    #[arg(long, env = "KITE_BLOCKED_AFTER", default_value = "10m", value_parser = duration, value_name = "TIME", help_heading = "Work")]
+    pub blocked_after: Duration,
 }
 
 /// Watches, and runs passes until the process is told to stop.
 pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
     let mut feeds = Feeds::new(process.health.clone());
     let namespaces = feeds.primary(
-        Watch::<PartialObjectMeta<Namespace>>::metadata("Namespace", process.client.clone())
+        Watch::objects("Namespace", process.client.clone())
             .labels(MANAGED_SELECTOR)
-            .reads(|namespace| {
+            .trim(trim)
+            .reads(|namespace: &Namespace| {
                 let meta = &namespace.metadata;
                 let going = meta.deletion_timestamp.is_some();
-                hash(&(going, &meta.labels, &meta.annotations))
+                // Only of one that goes does the server say what is in the way.
+                let way = going.then(|| Blocked::of(namespace).to_string());
+                hash(&(way, &meta.labels, &meta.annotations))
             }),
     );
     let users = feeds.watch(
@@ -95,14 +108,29 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
             namespace.map(Key::cluster).into_iter().collect()
         },
     );
+    let retained = feeds.watch(
+        Watch::<PartialObjectMeta<PersistentVolumeClaim>>::metadata(
+            "PersistentVolumeClaim",
+            process.client.clone(),
+        )
+        .labels(RETAINED),
+        |key, _| vec![Key::cluster(&key.namespace)],
+    );
     let reconciler = Reconciler {
-        caches: Caches { namespaces, users },
+        caches: Caches {
+            namespaces,
+            users,
+            retained,
+        },
+        own: process.settings.namespace.clone(),
         grace: flags.grace_period,
         brake: Brake {
             share: u64::from(flags.brake_share),
             least: u64::from(flags.brake_least),
         },
-        recent: Recent::new(flags.grace_period.max(LEAST_WINDOW)),
+        window: flags.grace_period.max(LEAST_WINDOW),
+        blocked_after: flags.blocked_after,
+        deciding: Mutex::default(),
         writer: Writer::new(
             process.client.clone(),
             Controller::Namespace.name(),

@@ -1,21 +1,22 @@
 //! Step 1: what there is, from the caches; and the live looks that come before a
-//! deletion (rules C-6, N-2).
+//! deletion (rules C-6, N-2, N-5).
 //!
 //! Nothing is judged here.
 
-pub mod recent;
+pub mod record;
 
 use std::borrow::Cow;
 
 use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kite_api::KiteUser;
+use kite_api::labels::RETAINED;
 use kite_runtime::Cache;
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::core::Resource;
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -31,15 +32,39 @@ pub const KITE_CRDS: [&str; 4] = [
     "kitehostclaims.kite.dev",
 ];
 
-/// A namespace as the watch shows it.
-pub type NamespaceMeta = PartialObjectMeta<Namespace>;
+/// The metadata of a claim.
+pub type ClaimMeta = PartialObjectMeta<PersistentVolumeClaim>;
 
 /// Everything that passes read without asking the server.
 pub struct Caches {
     /// Managed namespaces.
-    pub namespaces: Cache<NamespaceMeta>,
+    pub namespaces: Cache<Namespace>,
     /// The users.
     pub users: Cache<UserView>,
+    /// The claims of retained disks.
+    pub retained: Cache<ClaimMeta>,
+}
+
+impl Caches {
+    /// The names of the claims in a namespace that hold a retained disk, as far as the watch has
+    /// shown them: enough to keep a namespace, not to delete one.
+    pub fn retained_in(&self, namespace: &str) -> Vec<String> {
+        let claims = self
+            .retained
+            .select(|claim| claim.metadata.namespace.as_deref() == Some(namespace));
+        sorted(claims.iter().map(|claim| claim.name_any()))
+    }
+}
+
+fn sorted(names: impl Iterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+/// Drops of a namespace what no pass reads.
+pub fn trim(namespace: &mut Namespace) {
+    namespace.metadata.managed_fields = None;
 }
 
 /// What is read of a KiteUser. Nothing else of its shape matters here, so that no KiteUser is
@@ -116,4 +141,22 @@ pub async fn kinds_now(client: &Client) -> Result<Vec<ObjectMeta>, Error> {
         kinds.extend(found.map(|crd| crd.metadata));
     }
     Ok(kinds)
+}
+
+/// The names of the claims in a namespace that hold a retained disk, asked of the server.
+///
+/// The claim holds the data; its DataVolume may be gone, and its kind with it.
+pub async fn retained_now(client: &Client, namespace: &str) -> Result<Vec<String>, Error> {
+    let api = Api::<PersistentVolumeClaim>::namespaced(client.clone(), namespace);
+    let list = api
+        .list_metadata(&ListParams::default().labels(RETAINED))
+        .await;
+    let list = list.map_err(|source| Error::live("list PersistentVolumeClaims", source))?;
+    Ok(sorted(list.items.iter().map(ResourceExt::name_any)))
+}
+
+/// Kite's own namespace, asked of the server: on it stands which namespaces were deleted lately.
+pub async fn own_now(client: &Client, name: &str) -> Result<Namespace, Error> {
+    let own = Api::<Namespace>::all(client.clone()).get(name).await;
+    own.map_err(|source| Error::live("read Kite's own Namespace", source))
 }

@@ -1,11 +1,13 @@
 //! Steps 2 and 3: who needs a namespace, since when nobody does, and what is in
 //! the way of its deletion. Pure.
 
+pub mod blocked;
 pub mod brake;
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kite_api::acknowledge::acknowledged;
@@ -13,13 +15,15 @@ use kite_api::labels::{DELETION_HELD, DELETION_PROTECTED, ORPHANED_SINCE, USER_U
 use kube::ResourceExt;
 
 use self::brake::Count;
-use crate::observe::{NamespaceMeta, USER_CRD, UserView};
+use crate::observe::{USER_CRD, UserView};
 
 /// The value of the annotation on a namespace that the brake holds. It stands until an
 /// administrator acknowledges or somebody needs the namespace again.
 pub const HELD_BY_BRAKE: &str = "Brake";
-/// The value on a namespace that an administrator protects (rule N-5).
+/// The value on a namespace that an administrator protects, or that has a retained disk in it (rule N-5).
 pub const HELD_BY_PROTECTION: &str = "OrphanRetained";
+/// The value on a namespace whose deletion does not come to its end (rule N-8).
+pub const HELD_BY_CONTENT: &str = "DeletionBlocked";
 
 /// Who needs namespaces: the users' UIDs, and the namespaces they name.
 #[derive(Clone, Debug, Default)]
@@ -133,11 +137,13 @@ pub fn doubt(kinds: &[ObjectMeta], grace: Duration, now: Timestamp) -> Option<Do
     held.then_some(Doubt::RemovalHeld)
 }
 
-/// Counts for the brake: what is known of managed namespaces, and what went lately.
+/// Counts for the brake: what is known of managed namespaces, and what went lately. Those that are
+/// `kept` are no victims.
 pub fn count<'a>(
-    namespaces: impl IntoIterator<Item = &'a NamespaceMeta>,
+    namespaces: impl IntoIterator<Item = &'a Namespace>,
     needs: &Needs,
     recent: BTreeSet<String>,
+    kept: impl Fn(&Namespace) -> bool,
 ) -> Count {
     let mut count = Count {
         managed: recent.clone(),
@@ -152,7 +158,7 @@ pub fn count<'a>(
         let name = namespace.name_any();
         if !needs.include(meta) {
             count.orphaned.insert(name.clone());
-            if !is_protected(meta) {
+            if !kept(namespace) {
                 count.due.insert(name.clone());
             }
         }
@@ -272,9 +278,9 @@ mod tests {
     // N-6
     #[test]
     fn what_is_unbound_or_going_is_not_counted_and_what_went_lately_is() {
-        let space = |meta: ObjectMeta| NamespaceMeta {
+        let space = |meta: ObjectMeta| Namespace {
             metadata: meta,
-            ..NamespaceMeta::default()
+            ..Namespace::default()
         };
         let mut going = meta("going", &[(USER_UID, "gone")]);
         going.deletion_timestamp = Some(Time(at(1)));
@@ -293,6 +299,7 @@ mod tests {
             &spaces,
             &Needs::of(&users),
             BTreeSet::from(["went".to_owned()]),
+            |namespace| is_protected(&namespace.metadata),
         );
         let names = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join(" ");
         assert_eq!(names(&count.managed), "kept lost safe went");

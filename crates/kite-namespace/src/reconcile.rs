@@ -4,46 +4,50 @@
 //! It has no status to write: what it thinks of a namespace stands in the
 //! namespace's annotations, its events and the metrics.
 
+mod due;
 pub mod measure;
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
-use kite_api::acknowledge::acknowledged;
-use kite_api::labels::{ACKNOWLEDGE_DELETION, DELETION_HELD, DELETION_PROTECTED};
+use kite_api::labels::{DELETION_HELD, DELETION_PROTECTED};
 use kite_runtime::apply::{WriteError, Writer};
 use kite_runtime::errors::{refusal, words};
 use kite_runtime::events::Events;
 use kite_runtime::patience::Patience;
 use kite_runtime::{Availability, Class, Failure, Key, Next, Pass};
-use kube::ResourceExt;
+use tokio::sync::Mutex;
 
 use self::measure::Measures;
 use crate::apply;
-use crate::observe::recent::Recent;
-use crate::observe::{Caches, NamespaceMeta, kinds_now, users_now};
+use crate::observe::Caches;
+use crate::plan::blocked::Blocked;
 use crate::plan::brake::Brake;
 use crate::plan::{
-    Doubt, HELD_BY_BRAKE, HELD_BY_PROTECTION, Needs, annotation, bound_uid, count, doubt,
-    is_marked, is_needed_by, is_protected, orphaned_since, until_due,
+    HELD_BY_CONTENT, annotation, bound_uid, is_marked, is_needed_by, orphaned_since, until_due,
 };
 
 /// How long until a doubt is looked into again, of which no watch tells.
 const DOUBT_PAUSE: Duration = Duration::from_secs(60);
-/// How long until the cache should show what the server just said.
-const LAG_PAUSE: Duration = Duration::from_secs(2);
 
 /// Everything that a pass works with.
 pub struct Reconciler {
     /// What the watches show.
     pub caches: Caches,
+    /// Kite's own namespace.
+    pub own: String,
     /// How long an unneeded namespace is kept.
     pub grace: Duration,
     /// When deletions stop.
     pub brake: Brake,
-    /// What was deleted lately.
-    pub recent: Recent,
+    /// Over which time deletions are counted for it.
+    pub window: Duration,
+    /// When a deletion takes long.
+    pub blocked_after: Duration,
+    /// Held from the brake's look at what went lately until the deletion that it allowed, so that
+    /// no two count without each other.
+    pub deciding: Mutex<()>,
     /// Writes.
     pub writer: Writer,
     /// Events.
@@ -95,8 +99,8 @@ impl Pass for Reconciler {
             return Ok(Next::Gone);
         };
         let meta = &namespace.metadata;
-        if meta.deletion_timestamp.is_some() {
-            return Ok(Next::OnChange);
+        if let Some(since) = &meta.deletion_timestamp {
+            return self.going(&namespace, since.0).await;
         }
         if bound_uid(meta).is_none() {
             // A label alone proves nothing (rule N-1).
@@ -130,13 +134,13 @@ impl Pass for Reconciler {
 
 impl Reconciler {
     /// Since when nobody needs it. With no grace period it need not be marked first.
-    fn since(&self, namespace: &NamespaceMeta, now: Timestamp) -> Option<Timestamp> {
+    fn since(&self, namespace: &Namespace, now: Timestamp) -> Option<Timestamp> {
         let marked = orphaned_since(&namespace.metadata);
         marked.or_else(|| self.grace.is_zero().then_some(now))
     }
 
     /// Somebody needs it (again).
-    async fn keep(&self, key: &Key, namespace: &NamespaceMeta) -> Result<Next, Error> {
+    async fn keep(&self, key: &Key, namespace: &Namespace) -> Result<Next, Error> {
         self.patience.reset(key);
         if is_marked(&namespace.metadata) {
             self.annotate(namespace, None, None).await?;
@@ -146,11 +150,7 @@ impl Reconciler {
         Ok(Next::OnChange)
     }
 
-    async fn mark_orphaned(
-        &self,
-        namespace: &NamespaceMeta,
-        now: Timestamp,
-    ) -> Result<Next, Error> {
+    async fn mark_orphaned(&self, namespace: &Namespace, now: Timestamp) -> Result<Next, Error> {
         self.annotate(namespace, Some(now), None).await?;
         let at = k8s_openapi::jiff::SignedDuration::try_from(self.grace)
             .ok()
@@ -166,82 +166,31 @@ impl Reconciler {
         Ok(Next::Within(self.grace))
     }
 
-    /// The grace period is over: nothing is in the way but what the server itself says.
-    async fn due(
-        &self,
-        namespace: &Arc<NamespaceMeta>,
-        since: Timestamp,
-        now: Timestamp,
-    ) -> Result<Next, Error> {
+    /// It is being deleted, by whomever. One that takes long is told about once.
+    async fn going(&self, namespace: &Namespace, since: Timestamp) -> Result<Next, Error> {
+        if let Some(left) = until_due(since, self.blocked_after, now()) {
+            return Ok(Next::Within(left));
+        }
         let meta = &namespace.metadata;
-        if is_protected(meta) {
-            let note = format!(
-                "nobody needs this namespace; it is kept because of its annotation {DELETION_PROTECTED}"
-            );
-            return self.hold(namespace, since, HELD_BY_PROTECTION, note).await;
+        if bound_uid(meta).is_none() || annotation(meta, DELETION_HELD) == Some(HELD_BY_CONTENT) {
+            return Ok(Next::OnChange);
         }
-        let kinds = kinds_now(self.writer.client()).await?;
-        if let Some(doubt) = doubt(&kinds, self.grace, now) {
-            let pause = match doubt {
-                Doubt::KindYoung(left) => left,
-                Doubt::KindAbsent | Doubt::KindTerminating | Doubt::RemovalHeld => DOUBT_PAUSE,
-            };
-            return Ok(self.suppress(doubt.label(), pause));
-        }
-        let users = users_now(self.writer.client()).await?;
-        let needs = Needs::of(&users);
-        if needs.include(meta) {
-            // The watch of KiteUsers will say so too, and then any mark is removed.
-            return Ok(self.suppress("needed", LAG_PAUSE));
-        }
-        if !acknowledged(meta, since, now) {
-            if annotation(meta, DELETION_HELD) == Some(HELD_BY_BRAKE) {
-                return Ok(self.suppress("brake", Duration::ZERO));
-            }
-            let known = self.caches.namespaces.all();
-            let count = count(known.iter().map(Arc::as_ref), &needs, self.recent.names());
-            if let Some(why) = self.brake.trips(&count) {
-                let note = format!(
-                    "nobody needs this namespace, but {why}, which looks like a mistake; it is deleted once an administrator \
-                     says that it is meant: kubectl annotate namespace {} {ACKNOWLEDGE_DELETION}=$(date -u +%FT%TZ)",
-                    namespace.name_any()
-                );
-                self.measures.suppressed.with_label_values(&["brake"]).inc();
-                return self.hold(namespace, since, HELD_BY_BRAKE, note).await;
-            }
-        }
-        self.delete(namespace).await
-    }
-
-    async fn delete(&self, namespace: &NamespaceMeta) -> Result<Next, Error> {
-        apply::delete(&self.writer, &self.caches.namespaces, namespace).await?;
-        self.recent.add(&namespace.name_any());
-        self.measures.deleted.inc();
-        let note = "no KiteUser needed this namespace for the whole grace period".to_owned();
+        let blocked = Blocked::of(namespace);
+        self.annotate(namespace, orphaned_since(meta), Some(HELD_BY_CONTENT))
+            .await?;
+        let note = format!(
+            "the deletion of this namespace does not come to its end; in the way: {blocked}. Kite removes no finalizer of \
+             others: see what keeps them with kubectl describe namespace, and who should remove them"
+        );
         self.events
-            .normal(namespace, "Deleted", "Delete", note)
+            .warning(namespace, HELD_BY_CONTENT, "Delete", note)
             .await;
-        Ok(Next::OnChange)
-    }
-
-    /// Keeps it and says why, once; a change of its annotations wakes the next pass.
-    async fn hold(
-        &self,
-        namespace: &NamespaceMeta,
-        since: Timestamp,
-        why: &str,
-        note: String,
-    ) -> Result<Next, Error> {
-        if annotation(&namespace.metadata, DELETION_HELD) != Some(why) {
-            self.annotate(namespace, Some(since), Some(why)).await?;
-            self.events.warning(namespace, why, "Hold", note).await;
-        }
         Ok(Next::OnChange)
     }
 
     async fn annotate(
         &self,
-        namespace: &NamespaceMeta,
+        namespace: &Namespace,
         since: Option<Timestamp>,
         held: Option<&str>,
     ) -> Result<(), Error> {
@@ -272,14 +221,14 @@ impl Reconciler {
     }
 
     fn measure(&self) {
-        let number = |pick: fn(&NamespaceMeta) -> bool| {
-            let picked = self.caches.namespaces.select(pick).len();
-            i64::try_from(picked).unwrap_or(i64::MAX)
-        };
-        let held = number(|ns| annotation(&ns.metadata, DELETION_HELD) == Some(HELD_BY_BRAKE));
-        self.measures.held.set(held);
-        let unbound = number(|ns| bound_uid(&ns.metadata).is_none());
-        self.measures.unbound.set(unbound);
+        let now = now();
+        self.measures.count(&self.caches.namespaces.all(), |ns| {
+            let meta = &ns.metadata;
+            let since = meta.deletion_timestamp.as_ref().map(|t| t.0);
+            let long =
+                since.is_some_and(|since| until_due(since, self.blocked_after, now).is_none());
+            long && bound_uid(meta).is_some()
+        });
     }
 }
 

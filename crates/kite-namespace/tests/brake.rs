@@ -8,14 +8,16 @@ mod support;
 
 use std::time::Duration;
 
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kite_testkit::wait::wait_gone;
+use kite_testkit::wait::{eventually, wait_gone};
 use kite_testkit::{KiteProcess, install};
-use kube::Api;
-use kube::api::DeleteParams;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::{Api, ResourceExt};
 use support::*;
 
 const HELD: &str = "kite.dev/deletion-held";
+const RECORD: &str = "kite.dev/recent-deletions";
 const SINCE: &str = "kite.dev/orphaned-since";
 /// By then an orphan would be marked, due and gone.
 const LONG: Duration = Duration::from_secs(6);
@@ -24,15 +26,63 @@ const LONG: Duration = Duration::from_secs(6);
 async fn a_mistake_takes_no_namespace_with_it() {
     let admin = Admin::new().await;
     install::kite_crds(admin.plane).await.unwrap();
+    a_restart_makes_the_brake_forget_nothing(&admin).await;
     without_a_grace_period_one_goes_at_once_and_the_last_one_does_not(&admin).await;
     let process = admin.start(&["--grace-period", "2s"]).await;
     the_only_namespace_is_held_until_it_is_acknowledged(&admin, &process).await;
     too_many_at_once_are_held_one_by_one(&admin, &process).await;
+    a_list_that_fails_takes_nothing(&admin).await;
     a_removed_kind_takes_nothing(&admin).await;
 }
 
 async fn gone(admin: &Admin, name: &str) {
     wait_gone(&admin.namespaces(), name, LIMIT).await.unwrap();
+}
+
+// N-6: what a process deleted still counts when the next one decides.
+async fn a_restart_makes_the_brake_forget_nothing(admin: &Admin) {
+    let names = ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9"];
+    for name in names {
+        admin.user_with_namespace(name).await;
+    }
+    let first = admin.start(&["--grace-period", "0s"]).await;
+    for name in &names[..3] {
+        admin.delete_user(name).await;
+        gone(admin, name).await;
+    }
+    first.kill();
+    let own = admin.namespaces().get("kite-system").await.unwrap();
+    let record = &own.annotations()[RECORD];
+    assert!(
+        names[..3]
+            .iter()
+            .all(|name| record.contains(&format!("{name}="))),
+        "{record}"
+    );
+    let second = admin.start(&["--grace-period", "0s"]).await;
+    admin.delete_user("r3").await;
+    assert_eq!(admin.annotated("r3", HELD).await, "Brake");
+    let note = admin.event("r3", "Brake").await;
+    assert!(note.contains("4 of 10 managed namespaces"), "{note}");
+    second.terminate(Duration::from_secs(10)).await;
+
+    // The scenarios that follow begin in an empty cluster that has forgotten this one.
+    for name in &names[4..] {
+        admin.delete_user(name).await;
+    }
+    for name in &names[3..] {
+        let namespaces = admin.namespaces();
+        namespaces
+            .delete(name, &DeleteParams::default())
+            .await
+            .unwrap();
+    }
+    for name in &names[3..] {
+        gone(admin, name).await;
+    }
+    admin
+        .annotate("kite-system", serde_json::json!({RECORD: null}))
+        .await;
 }
 
 // N-4: a grace period of 0 is the literal sequence; the brake holds all the same.
@@ -45,14 +95,14 @@ async fn without_a_grace_period_one_goes_at_once_and_the_last_one_does_not(admin
     process.terminate(Duration::from_secs(10)).await;
 }
 
-// N-6: every managed namespace is orphaned, although it is but one.
+// N-6: every managed namespace is orphaned, although it is but one, and one that went before.
 async fn the_only_namespace_is_held_until_it_is_acknowledged(admin: &Admin, process: &KiteProcess) {
     admin.delete_user("only").await;
     assert_eq!(admin.annotated("only", HELD).await, "Brake");
     let note = admin.event("only", "Brake").await;
-    assert!(note.contains("all 1 managed namespaces"), "{note}");
+    assert!(note.contains("all 2 managed namespaces"), "{note}");
     assert!(
-        note.contains("kubectl annotate namespace only kite.dev/acknowledge-deletion="),
+        note.contains("kubectl annotate namespace only --overwrite kite.dev/acknowledge-deletion="),
         "{note}"
     );
     admin.stays(&["only"], LONG).await;
@@ -72,8 +122,20 @@ async fn the_only_namespace_is_held_until_it_is_acknowledged(admin: &Admin, proc
             .await;
         admin.stays(&["only"], Duration::from_secs(1)).await;
     }
-    admin.acknowledge("only").await;
+    // The words of the event, pasted, are enough; the server's own log tells who did it.
+    let audit = admin.plane.audit().unwrap();
+    let mark = audit.settled_mark(&admin.client).await.unwrap();
+    admin.paste(&note).await;
     gone(admin, "only").await;
+    let told = admin.event("only", "Deleted").await;
+    assert!(told.contains("an administrator acknowledged"), "{told}");
+    audit.settled_mark(&admin.client).await.unwrap();
+    let sent = audit.since(mark).unwrap();
+    let by_hand = sent.iter().find(|r| {
+        let said = r.user_agent.starts_with("kubectl") && r.verb == "patch";
+        said && r.resource == "namespaces" && r.name == "only"
+    });
+    assert!(by_hand.is_some_and(|r| !r.user.is_empty()), "{sent:?}");
 }
 
 // N-6: more than three and more than a fifth; each is acknowledged for itself.
@@ -103,6 +165,42 @@ async fn too_many_at_once_are_held_one_by_one(admin: &Admin, process: &KiteProce
     gone(admin, "n2").await;
     admin.stays(&["n1", "n3"], Duration::from_secs(1)).await;
     next.terminate(Duration::from_secs(10)).await;
+}
+
+// N-2, NS11, SE #47: nobody can be seen to need anything, which is no proof that nobody does; and the process says so.
+async fn a_list_that_fails_takes_nothing(admin: &Admin) {
+    let roles: Api<ClusterRole> = Api::all(admin.client.clone());
+    let mut options = admin.options(&["--grace-period", "0s"]).await;
+    let whole = roles.get("kite-namespace").await.unwrap();
+    let mut less = whole.rules.clone().unwrap();
+    less.retain(|rule| !rule.resources.iter().flatten().any(|r| r == "kiteusers"));
+    let with = |rules: &Vec<PolicyRule>| Patch::Merge(serde_json::json!({ "rules": rules }));
+    let merge = PatchParams::default();
+    roles
+        .patch("kite-namespace", &merge, &with(&less))
+        .await
+        .unwrap();
+    options.wait_ready = false;
+    let mut process = KiteProcess::start(admin.plane, options).await.unwrap();
+    let said = async || {
+        let (_, said) = process.get("/readyz?verbose").await.ok()?;
+        said.contains("KiteUser").then_some(said)
+    };
+    let said = eventually("the process to say what it cannot see", LIMIT, said)
+        .await
+        .unwrap();
+    admin.stays(&["n1", "n3", "n4", "n5"], LONG).await;
+    assert!(!process.is_ready().await, "{said}");
+    assert!(process.log().contains("KiteUser"), "{}", process.log());
+    let metrics = process.metrics().await.unwrap();
+    let down = metrics.sum("kite_watch_up", &["kind=\"KiteUser\""]);
+    assert!(down < 1.0, "{metrics:?}");
+    roles
+        .patch("kite-namespace", &merge, &with(&whole.rules.unwrap()))
+        .await
+        .unwrap();
+    process.wait_ready(LIMIT).await.unwrap();
+    process.terminate(Duration::from_secs(10)).await;
 }
 
 // N-2, N-6, NS11: the kind itself is removed, and every user with it.

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
 #![allow(missing_docs, unreachable_pub, reason = "a test binary has no users")]
 
+mod kept;
 mod support;
 
 use std::time::Duration;
@@ -31,7 +32,14 @@ async fn process() -> &'static KiteProcess {
             install::kite_crds(admin.plane).await.unwrap();
             admin.user_with_namespace("anchor").await;
             admin
-                .start(&["--grace-period", "4s", "--brake-least", "1000"])
+                .start(&[
+                    "--grace-period",
+                    "4s",
+                    "--brake-least",
+                    "1000",
+                    "--blocked-after",
+                    "15s",
+                ])
                 .await
         })
         .await
@@ -70,11 +78,16 @@ async fn a_namespace_that_nobody_needs_is_marked_and_deleted_after_the_grace_per
     audit.settled_mark(&admin.client).await.unwrap();
     let mut sent = audit.since(mark).unwrap();
     sent.retain(|r| r.is_by("kite-namespace") && !r.is_watch() && !r.is_lease() && !r.is_event());
-    sent.retain(|r| r.name == "lonely");
+    sent.retain(|r| r.name == "lonely" || r.namespace == "lonely");
     println!("{}", Table::of(&sent));
-    assert_eq!(
-        sent.iter().map(|r| &*r.verb).collect::<Vec<_>>(),
-        ["patch", "delete"]
+    // N-5, C-6: that no retained disk is in it is asked of the server itself, before the deletion.
+    let deleted = sent.iter().position(|r| r.verb == "delete").unwrap();
+    let until: Vec<_> = sent[..=deleted].iter().map(|r| &*r.verb).collect();
+    assert_eq!(until, ["patch", "list", "delete"]);
+    assert!(
+        sent[1].uri.contains("labelSelector=kite.dev%2Fretained"),
+        "{}",
+        sent[1].uri
     );
 }
 
@@ -96,23 +109,33 @@ async fn a_namespace_that_is_needed_again_in_time_is_kept() {
     );
 }
 
-// N-1, NS2: a label alone proves nothing; it is reported and left alone, byte for byte.
+// N-1, NS2, SE #42: a label alone proves nothing, not even on the cluster's own namespaces; it is
+// reported and left alone, byte for byte.
 #[tokio::test]
 async fn a_namespace_that_is_only_labelled_is_left_alone() {
     let process = process().await;
     let admin = Admin::new().await;
-    for (name, uid) in [("labelled", None), ("labelled-empty", Some(""))] {
+    let labelled = [
+        ("labelled", None),
+        ("labelled-empty", Some("")),
+        ("kube-system", None),
+        ("default", None),
+    ];
+    let mut before = Vec::new();
+    for (name, uid) in labelled {
         admin.apply(&namespace(name, uid)).await;
+        before.push(admin.namespaces().get(name).await.unwrap());
     }
-    let before = admin.namespaces().get("labelled").await.unwrap();
-    admin.stays(&["labelled", "labelled-empty"], LONG).await;
-    assert_eq!(before, admin.namespaces().get("labelled").await.unwrap());
+    admin.stays(&labelled.map(|(name, _)| name), LONG).await;
+    for was in before {
+        assert_eq!(was, admin.namespaces().get(&was.name_any()).await.unwrap());
+    }
     let unbound = process
         .metrics()
         .await
         .unwrap()
         .sum("kite_namespaces_unbound", &[]);
-    assert!(unbound >= 2.0, "{unbound}");
+    assert!(unbound >= 4.0, "{unbound}");
 }
 
 // N-3: bound to one that is gone, but named by a live one: it is kite-user's and people's to decide whose it is.

@@ -32,12 +32,17 @@ impl Admin {
     }
 
     pub async fn start(&self, args: &[&str]) -> KiteProcess {
+        let options = self.options(args).await;
+        KiteProcess::start(self.plane, options).await.unwrap()
+    }
+
+    /// How it is started, under its generated rights.
+    pub async fn options(&self, args: &[&str]) -> KiteOptions {
         let identity = install::controller(self.plane, "kite-namespace")
             .await
             .unwrap();
         let options = KiteOptions::new("kite-namespace", identity.kubeconfig());
-        let options = options.args(args.iter().copied());
-        KiteProcess::start(self.plane, options).await.unwrap()
+        options.args(args.iter().copied())
     }
 
     pub fn users(&self) -> Api<KiteUser> {
@@ -99,11 +104,21 @@ impl Admin {
             .unwrap();
     }
 
-    /// Says that the deletion of a namespace is meant, as the event tells to.
+    /// Says that the deletion of a namespace is meant.
     pub async fn acknowledge(&self, name: &str) {
         let now = k8s_openapi::jiff::Timestamp::now().to_string();
         self.annotate(name, json!({"kite.dev/acknowledge-deletion": now}))
             .await;
+    }
+
+    /// Runs the command that a sentence ends with, as an administrator would paste it.
+    pub async fn paste(&self, note: &str) {
+        let (_, command) = note.split_once("kubectl ").unwrap();
+        let now = k8s_openapi::jiff::Timestamp::now();
+        let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let command = command.replace("$(date -u +%FT%TZ)", &now);
+        let args: Vec<&str> = command.split_whitespace().collect();
+        self.plane.kubectl(&args).await.unwrap().ok().unwrap();
     }
 
     /// Whether nothing but time and others' writes has happened to it.
@@ -120,17 +135,28 @@ impl Admin {
 
     /// Waits for an event about a namespace, and gives its note.
     pub async fn event(&self, name: &str, reason: &str) -> String {
-        let api = Api::<Event>::namespaced(self.client.clone(), "default");
         let what = format!("the event {reason} about {name}");
-        let seen = async || {
-            let all = api.list(&ListParams::default()).await.ok()?;
-            let found = all.items.into_iter().find(|event| {
-                let of = event.regarding.as_ref().and_then(|r| r.name.as_deref());
-                of == Some(name) && event.reason.as_deref() == Some(reason)
-            });
-            found.and_then(|event| event.note)
-        };
+        let seen = async || self.told(name, reason).await.into_iter().next()?.note;
         eventually(&what, LIMIT, seen).await.unwrap()
+    }
+
+    /// How often it was told, repeats that were merged included.
+    pub async fn events(&self, name: &str, reason: &str) -> i32 {
+        let told = self.told(name, reason).await;
+        let times = told
+            .iter()
+            .map(|e| e.series.as_ref().map_or(1, |s| s.count));
+        times.sum()
+    }
+
+    async fn told(&self, name: &str, reason: &str) -> Vec<Event> {
+        let api = Api::<Event>::namespaced(self.client.clone(), "default");
+        let mut all = api.list(&ListParams::default()).await.unwrap().items;
+        all.retain(|event| {
+            let of = event.regarding.as_ref().and_then(|r| r.name.as_deref());
+            of == Some(name) && event.reason.as_deref() == Some(reason)
+        });
+        all
     }
 }
 
