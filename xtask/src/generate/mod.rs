@@ -5,6 +5,7 @@
 //! from both. A generated file says so in its first line. Nothing else is
 //! generated; the rest of the charts is written by hand.
 
+mod argo_cd;
 mod crds;
 mod fields;
 mod permissions;
@@ -46,6 +47,7 @@ fn all() -> Result<Vec<File>> {
     files.extend(roles::files()?);
     files.push(permissions::file());
     files.push(fields::file()?);
+    files.push(argo_cd::file()?);
     Ok(files)
 }
 
