@@ -44,6 +44,9 @@ pub const QUOTA_READY: &str = "QuotaReady";
 pub const NAME_CONFLICT: &str = "NameConflict";
 /// The reason of every condition that names a kind the cluster does not serve (rule C-14).
 pub const DEPENDENCY_MISSING: &str = "DependencyMissing";
+/// The reason of `Ready` of a machine whose guest has shut itself down and is to stay down (rule
+/// S-2), and the word of `lastStop` for any guest that ended so.
+pub const GUEST_SHUT_DOWN: &str = "GuestShutDown";
 
 /// The three values of a condition's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kite_api::KiteVirtualMachine;
-use kite_api::condition::{self, ACCEPTED, DELETING, DISK_READY, RESOURCES_APPLIED, STALLED};
+use kite_api::condition::{
+    self, ACCEPTED, DELETING, DISK_READY, RESOURCES_APPLIED, SERVICE_READY, STALLED,
+};
 use kite_api::labels::{Controller, MANAGED_SELECTOR, VM_UID};
 use kite_api::ownership::conditions_of;
 use kite_kubevirt::read::Condition;
@@ -18,6 +20,9 @@ use kite_runtime::{Feeds, Process, Program, Watch};
 use kube::core::ObjectMeta;
 
 use crate::observe::World;
+use crate::observe::guests::Guests;
+use crate::observe::mirrored::{OF_INSTANCE, OF_VM};
+use crate::observe::refusal::{FAILURE, SYNCHRONIZED, read};
 use crate::reconcile::StatusPass;
 use crate::status::clocks::Holds;
 
@@ -68,7 +73,8 @@ impl Program for KiteVmStatus {
 
     async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
         let mut feeds = Feeds::new(process.health.clone());
-        let world = watch(&mut feeds, &process);
+        let guests = Guests::default();
+        let world = watch(&mut feeds, &process, guests.clone());
         let writer = Writer::new(
             process.client.clone(),
             Controller::VmStatus.name(),
@@ -79,12 +85,12 @@ impl Program for KiteVmStatus {
             settle: flags.settle,
             transition: flags.transition_timeout,
         };
-        let pass = StatusPass::new(world, writer, process.events.clone(), holds);
+        let pass = StatusPass::new(world, guests, writer, process.events.clone(), holds);
         drive(&process, feeds, pass).await
     }
 }
 
-fn watch(feeds: &mut Feeds, process: &Process) -> World {
+fn watch(feeds: &mut Feeds, process: &Process, guests: Guests) -> World {
     let client = || process.client.clone();
     World {
         machines: feeds.primary(
@@ -106,13 +112,25 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
                 .labels(VM_UID)
                 .reads(reads_of_instance)
                 .trim(trim_instance),
-            |key, _| vec![key.clone()],
+            move |key, guest| {
+                if let Some(guest) = guest {
+                    guests.look(key, guest);
+                }
+                vec![key.clone()]
+            },
         ),
     }
 }
 
 /// Conditions of the other controllers that a pass reads.
-const OTHERS: [&str; 5] = [ACCEPTED, RESOURCES_APPLIED, STALLED, DELETING, DISK_READY];
+const OTHERS: [&str; 6] = [
+    ACCEPTED,
+    RESOURCES_APPLIED,
+    STALLED,
+    DELETING,
+    DISK_READY,
+    SERVICE_READY,
+];
 
 fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
     let mut hasher = DefaultHasher::new();
@@ -147,19 +165,54 @@ fn reads_of_vm(vm: &VirtualMachine) -> u64 {
     vm.is_seen().hash(&mut hasher);
     vm.printable_status().hash(&mut hasher);
     vm.is_created().hash(&mut hasher);
-    let strategy = vm.status.as_ref().map(|s| s.run_strategy.is_some());
+    let strategy = vm.status.as_ref().map(|s| &s.run_strategy);
     strategy.hash(&mut hasher);
-    let ready = vm.condition("Ready");
-    ready.map(|c| (c.is_true(), c.reason())).hash(&mut hasher);
+    let requests = vm
+        .status
+        .iter()
+        .flat_map(|s| s.state_change_requests.iter());
+    requests.flatten().for_each(|r| r.action.hash(&mut hasher));
+    hash_conditions(
+        |type_| vm.condition(type_),
+        &conditions_of_vm(),
+        &mut hasher,
+    );
     hasher.finish()
+}
+
+/// Conditions of a VirtualMachine that a pass reads.
+fn conditions_of_vm() -> Vec<&'static str> {
+    [&OF_VM[..], &["Ready", FAILURE]].concat()
+}
+
+/// Conditions of a VirtualMachineInstance that a pass reads.
+fn conditions_of_instance() -> Vec<&'static str> {
+    [
+        &OF_INSTANCE[..],
+        &["Ready", "EvictionRequested", SYNCHRONIZED],
+    ]
+    .concat()
+}
+
+/// Only the words of a refusal are read, and of them only what stays the same.
+fn hash_conditions<'a>(
+    find: impl Fn(&str) -> Option<&'a Condition>,
+    types: &[&str],
+    hasher: &mut DefaultHasher,
+) {
+    for condition in types.iter().filter_map(|t| find(t)) {
+        (&condition.type_, &condition.status, condition.reason()).hash(hasher);
+        if condition.reason() == "FailedCreate" {
+            read(condition.message()).hash(hasher);
+        }
+    }
 }
 
 fn trim_vm(vm: &mut VirtualMachine) {
     vm.spec = None;
     vm.metadata.annotations = None;
     if let Some(status) = &mut vm.status {
-        status.state_change_requests = None;
-        keep(&mut status.conditions, "Ready");
+        keep(&mut status.conditions, &conditions_of_vm());
     }
 }
 
@@ -169,11 +222,11 @@ fn reads_of_instance(instance: &VirtualMachineInstance) -> u64 {
     let going = instance.metadata.deletion_timestamp.is_some();
     going.hash(&mut hasher);
     instance.phase().hash(&mut hasher);
-    let node = instance
-        .status
-        .as_ref()
-        .and_then(|s| s.node_name.as_deref());
-    node.hash(&mut hasher);
+    let status = instance.status.as_ref();
+    let nodes = status.map(|s| (&s.node_name, &s.evacuation_node_name, &s.reason));
+    nodes.hash(&mut hasher);
+    let types = conditions_of_instance();
+    hash_conditions(|type_| instance.condition(type_), &types, &mut hasher);
     instance.ip_addresses().hash(&mut hasher);
     hasher.finish()
 }
@@ -182,13 +235,13 @@ fn trim_instance(instance: &mut VirtualMachineInstance) {
     instance.spec = None;
     instance.metadata.annotations = None;
     if let Some(status) = &mut instance.status {
-        status.conditions = None;
+        keep(&mut status.conditions, &conditions_of_instance());
     }
 }
 
-fn keep(conditions: &mut Option<Vec<Condition>>, type_: &str) {
+fn keep(conditions: &mut Option<Vec<Condition>>, types: &[&str]) {
     if let Some(conditions) = conditions {
-        conditions.retain(|c| c.type_ == type_);
+        conditions.retain(|c| types.contains(&c.type_.as_str()));
     }
 }
 

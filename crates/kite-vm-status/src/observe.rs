@@ -1,6 +1,9 @@
 //! Step 1: a machine and what KubeVirt has of it, from the watches alone.
 
+pub mod guests;
+pub mod mirrored;
 pub mod reading;
+pub mod refusal;
 
 use std::sync::Arc;
 
@@ -30,21 +33,18 @@ impl World {
         read(machine, &vm, self.instance(key, &vm).as_deref())
     }
 
-    /// The guest of a machine, where it can be told.
-    pub fn guest(
-        &self,
-        key: &Key,
-        machine: &KiteVirtualMachine,
-    ) -> Found<Arc<VirtualMachineInstance>> {
+    /// UID of the instance that is there now.
+    pub fn present(&self, key: &Key, machine: &KiteVirtualMachine) -> Option<String> {
         let uid = machine.metadata.uid.as_deref().unwrap_or_default();
-        if !self.instances.is_served() {
-            return Found::KindMissing;
-        }
-        match self.vm(key, uid) {
-            Found::KindMissing => Found::KindMissing,
-            Found::Unreadable(why) => Found::Unreadable(why),
-            vm => self.instance(key, &vm).map_or(Found::Absent, Found::Ours),
-        }
+        let instance = self.instance(key, &self.vm(key, uid))?;
+        instance.metadata.uid.clone()
+    }
+
+    /// Whether it can be told if there is an instance: the kinds are served, and the machine can be read.
+    pub fn is_seen(&self, key: &Key, machine: &KiteVirtualMachine) -> bool {
+        let uid = machine.metadata.uid.as_deref().unwrap_or_default();
+        let vm = self.vm(key, uid);
+        self.instances.is_served() && matches!(vm, Found::Absent | Found::Ours(_))
     }
 
     fn instance(

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use kite_api::condition::{self, READY};
-use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus, Phase};
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_runtime::apply::{Place, WriteError, Writer};
 use kite_runtime::clock;
 use kite_runtime::events::Events;
@@ -13,8 +13,10 @@ use kube::Api;
 use tokio::time::Instant;
 
 use crate::observe::World;
-use crate::observe::reading::Found;
+use crate::observe::guests::Guests;
 use crate::status::clocks::{Clocks, Decision, Holds};
+use crate::status::news::news;
+use crate::status::stop::judged;
 use crate::status::vigil::End;
 use crate::status::{farewell, is_leaving, standing, takes_over, tell};
 
@@ -39,6 +41,7 @@ pub struct StatusPass {
     writer: Writer,
     events: Events,
     holds: Holds,
+    guests: Guests,
     /// Locked by a pass for single operations on its own machine's entry.
     clocks: Mutex<HashMap<Key, Clocks>>,
 }
@@ -49,10 +52,11 @@ impl Pass for StatusPass {
     async fn pass(&self, key: Key) -> Result<Next, Error> {
         let Some(machine) = self.world.machines.get(&key) else {
             self.clocks().remove(&key);
+            self.guests.forget(&key);
             return Ok(Next::Gone);
         };
         if let Some(end) = self.ended(&key, &machine) {
-            let note = end.note().to_owned();
+            let note = end.note(machine.spec.on_guest_shutdown).to_owned();
             self.events
                 .warning(machine.as_ref(), end.reason(), "Watch", note)
                 .await;
@@ -76,8 +80,9 @@ impl Pass for StatusPass {
 
 impl StatusPass {
     /// A pass over this world.
-    pub fn new(world: World, writer: Writer, events: Events, holds: Holds) -> Self {
+    pub fn new(world: World, guests: Guests, writer: Writer, events: Events, holds: Holds) -> Self {
         Self {
+            guests,
             world,
             writer,
             events,
@@ -95,30 +100,40 @@ impl StatusPass {
         if is_leaving(machine) {
             return clocks.decide(farewell(machine), &stands, None, &self.holds, now);
         }
-        let reading = self.world.reading(key, machine);
+        let time = clock::now();
+        let mut reading = self.world.reading(key, machine);
+        let vm = reading
+            .vm_uid
+            .as_ref()
+            .or(stands.virtual_machine_uid.as_ref());
+        let present = self.world.present(key, machine);
+        reading.ended = self.guests.with(key, |vigil| {
+            vigil.last_end(vm.map(String::as_str), present.as_deref())
+        });
+        let reading = judged(reading, &stands, &time);
         let (elapsed, next) = clocks.note(machine, &reading, &self.holds, now);
-        let told = tell(machine, &reading, elapsed, &clock::now());
+        let told = tell(machine, &reading, elapsed, &time);
         clocks.decide(told, &stands, next, &self.holds, now)
     }
 
     /// How the guest has ended, if it was to go on and its end is news.
     fn ended(&self, key: &Key, machine: &KiteVirtualMachine) -> Option<End> {
-        if is_leaving(machine) {
+        // What cannot be seen has not ended (rule C-14).
+        if is_leaving(machine) || !self.world.is_seen(key, machine) {
             return None;
         }
-        let guest = match self.world.guest(key, machine) {
-            Found::Ours(guest) => Some(guest),
-            Found::Absent => None,
-            // What cannot be seen has not ended (rule C-14).
-            Found::KindMissing | Found::Unreadable(_) => return None,
-        };
-        let ready = condition::is_true(&standing(machine).conditions, READY);
-        let mut all = self.clocks();
-        let clocks = all.entry(key.clone()).or_default();
-        clocks.meet(machine);
-        clocks
-            .vigil
-            .note(machine.spec.power_state, ready, guest.as_deref())
+        let stands = standing(machine);
+        let ready = condition::is_true(&stands.conditions, READY);
+        let told = stands.last_stop.and_then(|s| s.instance_uid);
+        let present = self.world.present(key, machine);
+        self.guests.with(key, |vigil| {
+            vigil.news(
+                machine.spec.power_state,
+                ready,
+                present.as_deref(),
+                told.as_deref(),
+            )
+        })
     }
 
     /// The write is bound to what it was decided on, since it speaks of a generation and carries
@@ -140,16 +155,14 @@ impl StatusPass {
         Ok(())
     }
 
-    /// A machine that has just failed is news; all else is seen in the status.
     async fn announce(&self, machine: &KiteVirtualMachine, status: &KiteVirtualMachineStatus) {
-        if status.phase != Some(Phase::Failed) || standing(machine).phase == Some(Phase::Failed) {
-            return;
-        }
-        if let Some(ready) = condition::find(&status.conditions, READY) {
-            let note = ready.message.clone();
-            self.events
-                .warning(machine, &ready.reason, "Watch", note)
-                .await;
+        for news in news(&standing(machine), status) {
+            let (reason, note) = (news.reason.as_str(), news.note);
+            if news.warning {
+                self.events.warning(machine, reason, "Watch", note).await;
+            } else {
+                self.events.normal(machine, reason, "Watch", note).await;
+            }
         }
     }
 

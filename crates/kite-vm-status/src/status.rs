@@ -3,24 +3,34 @@
 //! Pure: the clock is the caller's. It says what should stand and how urgent
 //! that is; whether to write it now is decided in [`crate::status::clocks`].
 
+pub mod blocked;
 pub mod clocks;
+pub mod news;
+pub mod power;
+pub mod provisional;
+pub mod stop;
 pub mod table;
+pub mod verdict;
 pub mod vigil;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{
-    self, ACCEPTED, DELETING, DEPENDENCY_MISSING, POWER_IN_SYNC, READY, RESOURCES_APPLIED, STALLED,
-    Status, Wanted,
+    self, DELETING, LIVE_MIGRATABLE, PAUSED, READY, RESTART_REQUIRED, Status, Wanted,
 };
 use kite_api::labels::Controller;
 use kite_api::machine::PowerState;
 use kite_api::ownership::part_of;
 use kite_api::{Condition, KiteVirtualMachine, KiteVirtualMachineStatus, Phase};
 
+use crate::observe::mirrored::{Mirrored, OF_INSTANCE, OF_VM};
 use crate::observe::reading::{Reading, State};
-use crate::status::table::{PowerSync, Row, row};
+use crate::status::power::power_in_sync;
+use crate::status::provisional::is_provisional;
+use crate::status::table::{Row, row};
+use crate::status::verdict::Verdict;
 
 /// What has stood long enough.
+#[allow(clippy::struct_excessive_bools)] // Each has a clock of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Elapsed {
     /// KubeVirt's error word.
@@ -29,6 +39,8 @@ pub struct Elapsed {
     pub transition: bool,
     /// A generation that kite-vm has not told of.
     pub behind: bool,
+    /// A Service that is not as it should be.
+    pub service: bool,
 }
 
 /// What should stand in the status.
@@ -93,6 +105,8 @@ pub fn tell(machine: &KiteVirtualMachine, reading: &Reading, elapsed: Elapsed, n
         status.phase = Some(phase(reading, &row, &before, elapsed));
     }
     (status.node_name, status.ip_addresses) = whereabouts(reading, &before);
+    status.last_stop.clone_from(&reading.last_stop);
+    status.blocked_by = blocked::blocked_by(machine, reading, &row, &before, elapsed);
     let ready = ready(&spec, &row, &before);
     status.conditions = condition::settle(
         &before.conditions,
@@ -100,69 +114,17 @@ pub fn tell(machine: &KiteVirtualMachine, reading: &Reading, elapsed: Elapsed, n
         status.observed_generation,
         now,
     );
-    status.conditions.extend(condition::settle(
-        &before.conditions,
-        power_in_sync(reading, &row, &before, elapsed)
-            .into_iter()
-            .collect(),
-        machine.metadata.generation,
-        now,
-    ));
+    let power = power_in_sync(reading, &row, &before, elapsed);
+    let generation = machine.metadata.generation;
+    let rest = power.into_iter().chain(shown(reading, &before)).collect();
+    status
+        .conditions
+        .extend(condition::settle(&before.conditions, rest, generation, now));
     status.conditions.sort_by(|a, b| a.type_.cmp(&b.type_));
     let provisional = is_provisional(reading, &spec, elapsed, &before, &status);
     Told {
         status,
         provisional,
-    }
-}
-
-/// What kite-vm says of the specification.
-#[derive(Clone, Debug, PartialEq)]
-enum Verdict {
-    /// Nothing about this generation yet.
-    Behind,
-    /// All of it is applied.
-    Applied(i64),
-    /// Not all of it is, with the reason and the words; whether a person must change something.
-    Refused(i64, String, String, bool),
-}
-
-impl Verdict {
-    fn of(machine: &KiteVirtualMachine) -> Self {
-        let conditions = machine
-            .status
-            .as_ref()
-            .map(|s| s.conditions.as_slice())
-            .unwrap_or_default();
-        let generation = machine.metadata.generation;
-        let applied = condition::find(conditions, RESOURCES_APPLIED);
-        let (Some(applied), Some(generation)) = (
-            applied.filter(|a| a.observed_generation == generation),
-            generation,
-        ) else {
-            return Self::Behind;
-        };
-        // Both are written in one write; what is wrong with the specification explains more.
-        let accepted = condition::find(conditions, ACCEPTED).filter(|a| a.status == "False");
-        match accepted.or(Some(applied).filter(|a| a.status != "True")) {
-            None => Self::Applied(generation),
-            Some(Condition {
-                reason, message, ..
-            }) => Self::Refused(
-                generation,
-                reason.clone(),
-                message.clone(),
-                condition::is_true(conditions, STALLED),
-            ),
-        }
-    }
-
-    /// The generation that `Ready` speaks of (rule C-9).
-    fn observed(&self, before: &KiteVirtualMachineStatus) -> Option<i64> {
-        match self {
-            Self::Behind => before.observed_generation,
-            Self::Applied(generation) | Self::Refused(generation, ..) => Some(*generation),
-        }
     }
 }
 
@@ -205,7 +167,7 @@ fn whereabouts(
 ) -> (Option<String>, Vec<String>) {
     let kept = || (before.node_name.clone(), before.ip_addresses.clone());
     match reading.state {
-        State::Stopping | State::Unknown(_) | State::KindMissing => kept(),
+        State::Stopping | State::Unknown(_) | State::KindMissing | State::NodeLost { .. } => kept(),
         State::Migrating if reading.addresses.is_empty() => kept(),
         // A node and an address in the making are no more than half of the news.
         State::Starting => (None, Vec::new()),
@@ -239,87 +201,39 @@ fn status_of(condition: &Condition) -> Status {
     }
 }
 
-/// `PowerInSync`; False wakes kite-vm, so its message names just the pair that differs (rules S-5, C-8).
-fn power_in_sync(
-    reading: &Reading,
-    row: &Row,
-    before: &KiteVirtualMachineStatus,
-    elapsed: Elapsed,
-) -> Option<Wanted> {
-    let (wanted, out_of_sync) = match reading.wanted {
-        PowerState::On => ("on", "NotStarted"),
-        PowerState::Off => ("off", "NotStopped"),
-    };
-    let say = |status: Status, reason: &str, message: String| {
-        Some(Wanted::new(POWER_IN_SYNC, status, reason, message))
-    };
-    // After a restart of this process the bound is not granted anew.
-    let stands = condition::find(&before.conditions, POWER_IN_SYNC);
-    let known = stands.is_some_and(|c| c.reason == out_of_sync);
-    match row.power_sync? {
-        PowerSync::InSync => say(
-            Status::True,
-            "InSync",
-            format!("the machine is {wanted}, as asked for"),
-        ),
-        PowerSync::Moving if elapsed.transition || known => say(
-            Status::False,
-            out_of_sync,
-            format!("wanted {wanted}, KubeVirt says {}", reading.word),
-        ),
-        PowerSync::Moving => say(
-            Status::Unknown,
-            "InTransition",
-            format!("the machine is on its way to {wanted}"),
-        ),
-        PowerSync::Waiting if reading.state == State::KindMissing => say(
-            Status::Unknown,
-            DEPENDENCY_MISSING,
-            row.ready.message.clone(),
-        ),
-        PowerSync::Waiting => say(
-            Status::Unknown,
-            "Waiting",
-            format!("the machine cannot be {wanted} yet"),
-        ),
+/// What KubeVirt says that is shown as it is (rule S-6). It is told of a guest that runs; a guest
+/// on its way down loses one after the other, which is no news, and what cannot be seen is kept.
+fn shown(reading: &Reading, before: &KiteVirtualMachineStatus) -> Vec<Wanted> {
+    match reading.state {
+        State::Stopping | State::Unknown(_) | State::KindMissing | State::NodeLost { .. } => {
+            let types = [OF_VM, OF_INSTANCE].concat();
+            let kept = types.iter().filter_map(|type_| {
+                let stands = condition::find(&before.conditions, type_)?;
+                let status = status_of(stands);
+                Some(Wanted::new(type_, status, &stands.reason, &stands.message))
+            });
+            kept.collect()
+        }
+        _ if reading.guest_runs => reading.mirrored.iter().map(in_words).collect(),
+        _ => Vec::new(),
     }
 }
 
-/// Whether what should stand is likely to be followed at once by something better.
-fn is_provisional(
-    reading: &Reading,
-    spec: &Verdict,
-    elapsed: Elapsed,
-    before: &KiteVirtualMachineStatus,
-    status: &KiteVirtualMachineStatus,
-) -> bool {
-    let first = before.virtual_machine_uid.is_none();
-    let is_ready = condition::is_true(&status.conditions, READY);
-    match spec {
-        // kite-vm's one write comes first, so that the two do not meet.
-        Verdict::Behind if !elapsed.behind => return true,
-        Verdict::Refused(_, _, _, true) => return false,
-        Verdict::Behind | Verdict::Applied(_) | Verdict::Refused(..) => {}
-    }
-    let was_ready = before.observed_generation == status.observed_generation
-        && condition::is_true(&before.conditions, READY);
-    if was_ready && !is_ready {
-        return false;
-    }
-    match reading.state {
-        State::Running(_) | State::Migrating => {
-            !is_ready || status.node_name.is_none() || status.ip_addresses.is_empty()
+fn in_words(mirrored: &Mirrored) -> Wanted {
+    let words = match (mirrored.type_, mirrored.status) {
+        (_, Status::Unknown) => "KubeVirt does not know",
+        (PAUSED, Status::True) => "KubeVirt has paused the machine; unpause it with virtctl",
+        (PAUSED, Status::False) => "the machine is not paused",
+        (RESTART_REQUIRED, Status::True) => {
+            "a change of the specification takes effect at the next start; switch the machine off and on when it suits you"
         }
-        // `Stopped` flashes by before virt-controller has judged a new machine.
-        State::Off | State::NeverRan if is_ready => !reading.judged,
-        State::Off | State::NeverRan => !(first && reading.judged),
-        State::Unseen | State::NoVm | State::Unknown(_) => true,
-        State::Error(_) => !elapsed.error,
-        State::Provisioning
-        | State::Starting
-        | State::Stopping
-        | State::Paused
-        | State::DiskError(..)
-        | State::KindMissing => false,
-    }
+        (RESTART_REQUIRED, Status::False) => "no change waits for a restart",
+        (LIVE_MIGRATABLE, Status::True) => "the machine can move to another node while it runs",
+        (LIVE_MIGRATABLE, Status::False) => {
+            "the machine cannot move to another node while it runs; its VirtualMachineInstance says why"
+        }
+        (_, Status::True) => "the guest agent answers",
+        (_, Status::False) => "the guest agent does not answer",
+    };
+    Wanted::new(mirrored.type_, mirrored.status, &mirrored.reason, words)
 }

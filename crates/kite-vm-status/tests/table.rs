@@ -20,6 +20,7 @@ const STOOD: Elapsed = Elapsed {
     error: true,
     transition: false,
     behind: false,
+    service: false,
 };
 
 fn told(

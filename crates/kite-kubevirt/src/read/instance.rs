@@ -40,6 +40,13 @@ impl VirtualMachineInstance {
         phase.unwrap_or_default()
     }
 
+    /// When the instance reached a phase, if it did.
+    pub fn reached(&self, phase: &str) -> Option<&str> {
+        let reached = self.status.as_ref()?.phase_transition_timestamps.iter();
+        let found = reached.flatten().find(|r| r.phase == phase)?;
+        found.phase_transition_timestamp.as_deref()
+    }
+
     /// Every address of every interface, sorted, each once (rule S-4).
     pub fn ip_addresses(&self) -> Vec<String> {
         let interfaces = self
@@ -88,9 +95,23 @@ pub struct VirtualMachineInstanceStatus {
     /// `Ready`, `Paused`, `LiveMigratable`, `AgentConnected` and others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conditions: Option<Vec<Condition>>,
+    /// When it reached each of its phases.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_transition_timestamps: Option<Vec<PhaseReached>>,
     /// The last migration, under way or over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub migration_state: Option<Migration>,
+}
+
+/// When a phase was reached.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PhaseReached {
+    /// The phase.
+    pub phase: String,
+    /// The time, to the second, as virt-controller or virt-handler gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub phase_transition_timestamp: Option<String>,
 }
 
 /// One interface of a guest.

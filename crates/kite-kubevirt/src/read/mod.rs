@@ -16,7 +16,7 @@ pub use data_volume::{
     DataVolume, DataVolumeSpec, DataVolumeStatus, Resources, SourceRef, Storage,
 };
 pub use instance::{
-    Interface, Migration, VirtualMachineInstance, VirtualMachineInstanceSpec,
+    Interface, Migration, PhaseReached, VirtualMachineInstance, VirtualMachineInstanceSpec,
     VirtualMachineInstanceStatus,
 };
 pub use virtual_machine::{

@@ -6,9 +6,13 @@
 //! elsewhere.
 
 use kite_api::condition::{self, DISK_READY, NAME_CONFLICT};
-use kite_api::machine::PowerState;
+use kite_api::machine::{LastStop, OnGuestShutdown, PowerState};
 use kite_api::{Condition, KiteVirtualMachine};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
+
+use crate::observe::mirrored::{Mirrored, mirrored, word};
+use crate::observe::refusal::{Refusal, refusal};
+use crate::status::vigil::{Ended, NODE_UNRESPONSIVE};
 
 /// Whether a kind is served, and what was found of it.
 #[derive(Clone, Debug)]
@@ -46,6 +50,13 @@ pub enum State {
     Off,
     /// It is off and was never on.
     NeverRan,
+    /// It is off because its guest has shut itself down, and is to stay off (rule S-2).
+    ShutDown,
+    /// Its node does not answer (rule S-9).
+    NodeLost {
+        /// It is going down, as far as it can.
+        going: bool,
+    },
     /// Its disk is not ready yet.
     Provisioning,
     /// Its disk will not become ready; the reason and the words of `DiskReady`.
@@ -74,6 +85,8 @@ pub enum Disk {
 pub struct Reading {
     /// What the user wants.
     pub wanted: PowerState,
+    /// What is to become of a guest that shuts itself down.
+    pub on_guest_shutdown: OnGuestShutdown,
     /// What is.
     pub state: State,
     /// KubeVirt's own word, for reasons and messages.
@@ -88,9 +101,24 @@ pub struct Reading {
     pub guest_runs: bool,
     /// The node of the guest.
     pub node: Option<String>,
-    /// The addresses of the guest, sorted.
+    /// The addresses of the guest, sorted; no more of them than a status holds.
     pub addresses: Vec<String>,
+    /// KubeVirt will not start it by itself, since nothing about its run strategy changes (rule V-16).
+    pub rests: bool,
+    /// What KubeVirt says that is shown as it is (rule S-6).
+    pub mirrored: Vec<Mirrored>,
+    /// Why the server does not take what KubeVirt makes for the machine.
+    pub refusal: Option<Refusal>,
+    /// How the last guest ended, if it has, as far as this process saw.
+    pub ended: Option<Ended>,
+    /// How the machine last stopped, as it should stand in the status.
+    pub last_stop: Option<LastStop>,
 }
+
+/// The schema of the status allows so many addresses, and guests that run containers report more.
+const MOST_ADDRESSES: usize = 32;
+/// No address is longer; the schema of the status allows 64 characters.
+const LONGEST_ADDRESS: usize = 64;
 
 /// Reads a machine and its KubeVirt objects.
 pub fn read(
@@ -103,6 +131,7 @@ pub fn read(
     let disk = disk(conditions.unwrap_or_default(), guest_runs);
     let mut reading = Reading {
         wanted: machine.spec.power_state,
+        on_guest_shutdown: machine.spec.on_guest_shutdown,
         state: State::NoVm,
         word: String::new(),
         disk,
@@ -110,23 +139,63 @@ pub fn read(
         judged: true,
         guest_runs,
         node: instance.and_then(|i| i.status.as_ref()?.node_name.clone()),
-        addresses: instance
-            .map(VirtualMachineInstance::ip_addresses)
-            .unwrap_or_default(),
+        addresses: instance.map(addresses).unwrap_or_default(),
+        rests: false,
+        mirrored: Vec::new(),
+        refusal: None,
+        ended: None,
+        last_stop: None,
     };
     match vm {
         Found::KindMissing => reading.state = State::KindMissing,
         Found::Absent => {}
         Found::Unreadable(why) => reading.state = State::Unknown(why.clone()),
-        Found::Ours(vm) => {
-            let vm = vm.as_ref();
-            vm.printable_status().clone_into(&mut reading.word);
-            reading.vm_uid.clone_from(&vm.metadata.uid);
-            reading.judged = vm.condition("Ready").is_some();
-            reading.state = gated(state(vm), &reading.disk);
-        }
+        Found::Ours(vm) => read_vm(&mut reading, vm.as_ref(), instance),
     }
     reading
+}
+
+fn read_vm(reading: &mut Reading, vm: &VirtualMachine, instance: Option<&VirtualMachineInstance>) {
+    vm.printable_status().clone_into(&mut reading.word);
+    reading.vm_uid.clone_from(&vm.metadata.uid);
+    reading.judged = vm.condition("Ready").is_some();
+    reading.rests = rests(vm);
+    reading.mirrored = mirrored(vm, instance);
+    reading.refusal = refusal(vm, instance);
+    reading.state = match instance {
+        Some(lost) if is_lost(lost) => State::NodeLost {
+            going: lost.metadata.deletion_timestamp.is_some(),
+        },
+        _ => gated(state(vm, instance), &reading.disk),
+    };
+}
+
+fn addresses(instance: &VirtualMachineInstance) -> Vec<String> {
+    let mut addresses = instance.ip_addresses();
+    addresses.retain(|a| a.len() <= LONGEST_ADDRESS);
+    addresses.truncate(MOST_ADDRESSES);
+    addresses
+}
+
+/// One that is only about to be made is there a moment before its machine says so.
+fn is_or_was_on(instance: &VirtualMachineInstance) -> bool {
+    matches!(instance.phase(), "Running" | "Succeeded" | "Failed")
+}
+
+/// KubeVirt does not know how the guest is, or has given it up, when nothing answers on its node.
+fn is_lost(instance: &VirtualMachineInstance) -> bool {
+    let reason = instance.status.as_ref().and_then(|s| s.reason.as_deref());
+    instance.phase() == "Unknown" || reason == Some(NODE_UNRESPONSIVE)
+}
+
+/// Under this strategy a machine is started when it is new to it, or when a start is queued.
+fn rests(vm: &VirtualMachine) -> bool {
+    let status = vm.status.as_ref();
+    let strategy = status.and_then(|s| s.run_strategy.as_deref());
+    let mut queued = status
+        .iter()
+        .flat_map(|s| s.state_change_requests.iter().flatten());
+    strategy == Some("RerunOnFailure") && !queued.any(|r| r.action == "Start")
 }
 
 /// The disk by `DiskReady`; a guest that runs has one, whatever is still to be told about it.
@@ -162,14 +231,15 @@ fn gated(state: State, disk: &Disk) -> State {
 }
 
 /// KubeVirt's word with what stands beside it (kubevirt.md, 1).
-fn state(vm: &VirtualMachine) -> State {
+fn state(vm: &VirtualMachine, instance: Option<&VirtualMachineInstance>) -> State {
     if !vm.is_seen() {
         return State::Unseen;
     }
     match vm.printable_status() {
         "Running" => State::Running(readiness(vm)),
         // Said from the moment the guest ends; off is what it is when the instance is gone.
-        "Stopped" if vm.is_created() => State::Stopping,
+        // The two watches may be out of step for a moment.
+        "Stopped" if vm.is_created() || instance.is_some_and(is_or_was_on) => State::Stopping,
         "Stopped" if never_ran(vm) => State::NeverRan,
         "Stopped" => State::Off,
         "Starting" => State::Starting,
@@ -189,8 +259,8 @@ fn state(vm: &VirtualMachine) -> State {
 fn readiness(vm: &VirtualMachine) -> Result<(), String> {
     match vm.condition("Ready") {
         Some(ready) if ready.is_true() => Ok(()),
-        Some(ready) if !ready.reason().is_empty() => Err(ready.reason().to_owned()),
-        Some(_) | None => Err("GuestNotReady".to_owned()),
+        Some(ready) => Err(word(ready.reason()).unwrap_or("GuestNotReady").to_owned()),
+        None => Err("GuestNotReady".to_owned()),
     }
 }
 

@@ -10,8 +10,8 @@ use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
 use crate::observe::reading::{Reading, State};
+use crate::status::blocked::service_trouble;
 use crate::status::table::{PowerSync, row};
-use crate::status::vigil::Vigil;
 use crate::status::{Elapsed, Told};
 
 /// The times that are waited for.
@@ -33,9 +33,8 @@ pub struct Clocks {
     word: Since<String>,
     moving: Since<String>,
     behind: Since<(Option<i64>, Option<String>)>,
+    service: Since<String>,
     unsaid: Since<()>,
-    /// Whether its guest goes on.
-    pub vigil: Vigil,
 }
 
 /// What to do with what should stand.
@@ -73,11 +72,13 @@ impl Clocks {
         let moving = row(reading).power_sync == Some(PowerSync::Moving);
         let moving = moving.then(|| format!("{:?}", reading.wanted));
         let behind = Some((machine.metadata.generation, reading.vm_uid.clone()));
+        let service = service_trouble(machine).map(ToOwned::to_owned);
         let mut waits = Waits::at(now);
         let elapsed = Elapsed {
             error: waits.over(self.word.note(word, now), holds.error),
             transition: waits.over(self.moving.note(moving, now), holds.transition),
             behind: waits.over(self.behind.note(behind, now), holds.settle),
+            service: waits.over(self.service.note(service, now), holds.error),
         };
         (elapsed, waits.next())
     }

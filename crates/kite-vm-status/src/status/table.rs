@@ -3,10 +3,13 @@
 //! Pure and without time: what is held back, and for how long, is decided by
 //! its callers.
 
-use kite_api::condition::{DEPENDENCY_MISSING, READY, Status, Wanted};
+use kite_api::condition::{DEPENDENCY_MISSING, GUEST_SHUT_DOWN, READY, Status, Wanted};
 use kite_api::machine::{Phase, PowerState};
 
 use crate::observe::reading::{Disk, Reading, State};
+
+/// The reason for a machine whose node does not answer (rule S-9).
+pub const NODE_UNREACHABLE: &str = "NodeUnreachable";
 
 /// What is said before any hold.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +49,9 @@ pub fn row(reading: &Reading) -> Row {
     };
     let (moving, waiting) = (Some(PowerSync::Moving), Some(PowerSync::Waiting));
     let (phase, power, power_sync) = match &reading.state {
-        State::KindMissing | State::Unknown(_) => (Some(Phase::Unknown), None, waiting),
+        State::KindMissing | State::Unknown(_) | State::NodeLost { going: false } => {
+            (Some(Phase::Unknown), None, waiting)
+        }
         State::NoVm => (None, Some(Off), None),
         State::Unseen => (None, by_guest, waiting),
         State::Running(_) => (Some(Phase::Running), Some(On), settled(On)),
@@ -56,6 +61,8 @@ pub fn row(reading: &Reading) -> Row {
         State::Stopping => (Some(Phase::Stopping), Some(On), moving),
         State::NeverRan if reading.wanted == On => (Some(Phase::Provisioning), Some(Off), moving),
         State::Off | State::NeverRan => (Some(Phase::Stopped), Some(Off), settled(Off)),
+        State::ShutDown => (Some(Phase::Stopped), Some(Off), Some(PowerSync::InSync)),
+        State::NodeLost { going: true } => (Some(Phase::Stopping), None, waiting),
         State::Provisioning if reading.wanted == On => {
             (Some(Phase::Provisioning), by_guest, waiting)
         }
@@ -126,6 +133,16 @@ fn ready(reading: &Reading) -> Wanted {
             "the machine is to be switched on and is off",
         ),
         (State::Off | State::NeverRan, Off) => is_off(),
+        (State::ShutDown, _) => say(
+            Status::False,
+            GUEST_SHUT_DOWN,
+            "the guest has shut itself down and stays down, since spec.onGuestShutdown is StayOff; to start it, set spec.powerState: Off, wait until that is reached, and set it to On",
+        ),
+        (State::NodeLost { .. }, _) => say(
+            Status::False,
+            NODE_UNREACHABLE,
+            "the machine's node does not answer, so nobody knows whether it runs; an administrator has to look at the node, and to fence it before the machine is started elsewhere",
+        ),
         (State::Provisioning, Off) if reading.disk == Disk::Ready => is_off(),
         (State::Provisioning, _) => say(
             Status::False,

@@ -12,8 +12,11 @@ use kite_api::condition;
 use kite_api::machine::PowerState;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
-use kite_vm_status::observe::reading::{Found, read};
+use kite_vm_status::observe::reading::{Found, Reading, read};
 use kite_vm_status::status::clocks::{Clocks, Decision, Holds};
+use kite_vm_status::status::news::news;
+use kite_vm_status::status::stop::judged;
+use kite_vm_status::status::vigil::Vigil;
 use kite_vm_status::status::{farewell, is_leaving, standing, tell};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -72,7 +75,9 @@ pub fn vm(word: &str, status: &Value) -> VirtualMachine {
 /// A guest that runs.
 pub fn guest() -> VirtualMachineInstance {
     serde_json::from_value(json!({
-        "metadata": {"name": "web", "namespace": "alice", "uid": "i1"},
+        "metadata": {"name": "web", "namespace": "alice", "uid": "i1", "ownerReferences": [{
+            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web", "uid": "v1", "controller": true
+        }]},
         "status": {"phase": "Running", "nodeName": "n1", "interfaces": [
             {"name": "default", "ipAddress": "10.0.0.9", "ipAddresses": ["10.0.0.9", "10.0.0.10"]}
         ]}
@@ -87,6 +92,9 @@ pub struct Player {
     pub instance: Option<VirtualMachineInstance>,
     /// Each status that was written, with the time in seconds.
     pub writes: Vec<(f64, KiteVirtualMachineStatus)>,
+    /// The reason of each event about what was written.
+    pub events: Vec<String>,
+    vigil: Vigil,
     clocks: Clocks,
     start: Instant,
     now: Duration,
@@ -99,6 +107,8 @@ impl Player {
             vm: Found::Absent,
             instance: None,
             writes: Vec::new(),
+            events: Vec::new(),
+            vigil: Vigil::default(),
             clocks: Clocks::default(),
             start: Instant::now(),
             now: Duration::ZERO,
@@ -127,14 +137,17 @@ impl Player {
         self.clocks.meet(&self.machine);
         let now = self.start + self.now;
         let stands = standing(&self.machine);
+        if let Some(instance) = &self.instance {
+            self.vigil.look(instance);
+        }
         let (told, next) = if is_leaving(&self.machine) {
             (farewell(&self.machine), None)
         } else {
-            let reading = read(&self.machine, &self.vm, self.instance.as_ref());
-            let (elapsed, next) = self.clocks.note(&self.machine, &reading, &HOLDS, now);
             let time = Time(
                 Timestamp::from_millisecond(self.now.as_millis().try_into().unwrap()).unwrap(),
             );
+            let reading = judged(self.reading(&stands), &stands, &time);
+            let (elapsed, next) = self.clocks.note(&self.machine, &reading, &HOLDS, now);
             (tell(&self.machine, &reading, elapsed, &time), next)
         };
         match self.clocks.decide(told, &stands, next, &HOLDS, now) {
@@ -146,6 +159,17 @@ impl Player {
         }
     }
 
+    fn reading(&mut self, stands: &KiteVirtualMachineStatus) -> Reading {
+        let mut reading = read(&self.machine, &self.vm, self.instance.as_ref());
+        let vm = reading.vm_uid.as_ref();
+        let vm = vm.or(stands.virtual_machine_uid.as_ref());
+        let present = self.instance.as_ref().and_then(|i| i.metadata.uid.clone());
+        reading.ended = self
+            .vigil
+            .last_end(vm.map(String::as_str), present.as_deref());
+        reading
+    }
+
     /// The server takes a write: our fields are replaced, those of others stay.
     fn take(&mut self, part: KiteVirtualMachineStatus) {
         let status = self.machine.status.get_or_insert_default();
@@ -155,6 +179,7 @@ impl Player {
             "Stalled",
             "DiskReady",
             "Deleting",
+            "ServiceReady",
         ];
         let mut conditions = condition::part(&status.conditions, &others);
         conditions.extend(part.conditions.clone());
@@ -163,6 +188,9 @@ impl Player {
         } else {
             part.phase
         };
+        let told = news(&standing(&self.machine), &part);
+        self.events.extend(told.into_iter().map(|news| news.reason));
+        let status = self.machine.status.get_or_insert_default();
         self.writes.push((self.now.as_secs_f64(), part.clone()));
         *status = KiteVirtualMachineStatus {
             conditions,
@@ -177,9 +205,25 @@ impl Player {
         self.pass();
     }
 
+    /// KubeVirt says something about the guest, and a pass runs.
+    pub fn set_guest(&mut self, change: impl FnOnce(&mut VirtualMachineInstance)) {
+        change(self.instance.as_mut().unwrap());
+        self.pass();
+    }
+
+    /// `reason uid` of how it last stopped.
+    pub fn last_stop(&self) -> String {
+        let stop = self.machine.status.as_ref().unwrap().last_stop.as_ref();
+        stop.map_or_else(
+            || "none".to_owned(),
+            |s| format!("{} {}", s.reason, s.instance_uid.as_deref().unwrap_or("-")),
+        )
+    }
+
     /// The process forgets everything it held in memory.
     pub fn restart(&mut self) {
         self.clocks = Clocks::default();
+        self.vigil = Vigil::default();
         self.pass();
     }
 
