@@ -1,22 +1,25 @@
 //! Wiring: which changes wake which machines, the rights that takes, and the flags.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kite_api::KiteVirtualMachine;
-use kite_api::labels::{Controller, MANAGED_SELECTOR, VM_UID};
+use kite_api::condition::{DISK_READY, RESOURCES_APPLIED, find};
+use kite_api::labels::{Controller, MANAGED_SELECTOR, RETAINED, VM_UID};
+use kite_api::ownership::is_leaving;
 use kite_kubevirt::DataVolume;
-use kite_runtime::apply::Writer;
+use kite_runtime::mirror::{Mirror, namesake};
 use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
 use kite_runtime::settings::duration;
 use kite_runtime::{Feeds, Process, Program, Watch};
 
-use crate::observe::{Claim, World};
+use crate::observe::World;
+use crate::observe::growth::growth;
 use crate::reconcile::DiskPass;
 use crate::status::clocks::Holds;
-use crate::status::{is_leaving, standing};
+use crate::status::standing;
 
 /// What this controller may do, beyond what every controller may.
 pub const RULES: &[Rule] = &[
@@ -41,8 +44,8 @@ pub const RULES: &[Rule] = &[
     Rule::cluster(
         "",
         &["persistentvolumeclaims"],
-        &["list", "watch"],
-        "whether the disk is still there; metadata only",
+        &["get", "list", "watch"],
+        "whether the disk is still there and how it grows; one look at a claim of somebody else, which no watch of Kite's labels shows",
     ),
 ];
 
@@ -74,10 +77,10 @@ impl Program for KiteDataVolume {
     async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
         let mut feeds = Feeds::new(process.health.clone());
         let world = watch(&mut feeds, &process);
-        let writer = Writer::new(
-            process.client.clone(),
+        let mirror = Mirror::new(
+            &process,
             Controller::DataVolume.name(),
-            Arc::clone(&process.metrics),
+            world.machines.clone(),
         );
         let tick = if flags.mirror_every_tick {
             Duration::ZERO
@@ -89,7 +92,7 @@ impl Program for KiteDataVolume {
             tick,
             stuck: flags.stuck_after,
         };
-        let pass = DiskPass::new(world, writer, process.events.clone(), holds);
+        let pass = DiskPass::new(world, mirror, holds);
         drive(&process, feeds, pass).await
     }
 }
@@ -108,14 +111,14 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_disk)
                 .trim(|disk: &mut DataVolume| disk.spec = None),
-            |key, _| vec![key.clone()],
+            namesake,
         ),
         claims: feeds.watch(
-            Watch::metadata("PersistentVolumeClaim", client())
+            Watch::objects("PersistentVolumeClaim", client())
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_claim)
                 .trim(trim_claim),
-            |key, _| vec![key.clone()],
+            namesake,
         ),
     }
 }
@@ -126,6 +129,8 @@ fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
     if let Some(status) = &machine.status {
         status.claim_uid.hash(&mut hasher);
         status.data_volume_name.is_some().hash(&mut hasher);
+        let applied = find(&status.conditions, RESOURCES_APPLIED);
+        applied.map(|c| (&c.status, &c.reason)).hash(&mut hasher);
         let own = standing(machine);
         serde_json::to_string(&own)
             .unwrap_or_default()
@@ -140,7 +145,7 @@ fn trim_machine(machine: &mut KiteVirtualMachine) {
     if let Some(status) = &mut machine.status {
         status
             .conditions
-            .retain(|c| c.type_ == kite_api::condition::DISK_READY);
+            .retain(|c| [DISK_READY, RESOURCES_APPLIED].contains(&c.type_.as_str()));
     }
 }
 
@@ -159,13 +164,28 @@ fn reads_of_disk(disk: &DataVolume) -> u64 {
     hasher.finish()
 }
 
-fn reads_of_claim(claim: &Claim) -> u64 {
+fn reads_of_claim(claim: &PersistentVolumeClaim) -> u64 {
     let mut hasher = DefaultHasher::new();
-    claim.metadata.uid.hash(&mut hasher);
+    let meta = &claim.metadata;
+    (&meta.uid, &meta.labels, &meta.annotations).hash(&mut hasher);
+    let owners = meta.owner_references.iter().flatten();
+    for owner in owners {
+        (owner.controller, &owner.uid).hash(&mut hasher);
+    }
+    let phase = claim.status.as_ref().and_then(|s| s.phase.as_deref());
+    phase.hash(&mut hasher);
+    let growth = growth(claim);
+    growth.map(|g| (g.to, g.waits_for)).hash(&mut hasher);
     hasher.finish()
 }
 
-fn trim_claim(claim: &mut Claim) {
-    claim.metadata.annotations = None;
-    claim.metadata.labels = None;
+/// Of labels and annotations only those are kept that say whose the claim is.
+fn trim_claim(claim: &mut PersistentVolumeClaim) {
+    let meta = &mut claim.metadata;
+    if let Some(annotations) = &mut meta.annotations {
+        annotations.retain(|key, _| key == VM_UID);
+    }
+    if let Some(labels) = &mut meta.labels {
+        labels.retain(|key, _| key == RETAINED);
+    }
 }

@@ -5,22 +5,29 @@
 pub mod clocks;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kite_api::condition::{self, DEPENDENCY_MISSING, DISK_READY, Status, Wanted};
+use kite_api::condition::{self, DEPENDENCY_MISSING, DISK_READY, NAME_CONFLICT, Status, Wanted};
 use kite_api::labels::Controller;
-use kite_api::ownership::part_of;
-use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus, ownership};
 
+use crate::observe::growth::{Growth, Waits};
 use crate::observe::reading::{Reading, State, Trouble};
+
+/// The disk grows.
+pub const EXPANDING: &str = "Expanding";
 
 /// What there is of a machine's disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Disk {
-    /// The DataVolume is there; whether its recorded claim is, if one was recorded.
-    DataVolume(Reading, bool),
-    /// The DataVolume is gone and the recorded claim is there.
-    ClaimOnly,
-    /// The recorded claim is gone.
+    /// The DataVolume is there, and so is its claim if one was recorded; how that grows, if it does.
+    DataVolume(Reading, Option<Growth>),
+    /// The DataVolume is gone and the recorded claim is there; how it grows, if it does.
+    ClaimOnly(Option<Growth>),
+    /// The recorded claim, or the volume behind it, is gone.
     Lost,
+    /// The recorded claim is not to be seen, and the server has not been asked yet.
+    Unsure,
+    /// Somebody else's claim has the machine's name.
+    Planted,
     /// The DataVolume is gone before its claim was ever recorded.
     Missing,
     /// CDI is not installed, and no claim tells more.
@@ -42,17 +49,9 @@ pub struct Elapsed {
     pub restarting: bool,
 }
 
-/// Whether somebody has asked for the machine to go.
-pub fn is_leaving(machine: &KiteVirtualMachine) -> bool {
-    machine.spec.delete || machine.metadata.deletion_timestamp.is_some()
-}
-
 /// What stands in the status now of what is ours.
 pub fn standing(machine: &KiteVirtualMachine) -> KiteVirtualMachineStatus {
-    let status = machine.status.as_ref();
-    status
-        .map(|s| part_of(Controller::DataVolume, s))
-        .unwrap_or_default()
+    ownership::standing(Controller::DataVolume, machine)
 }
 
 /// What should stand.
@@ -63,7 +62,7 @@ pub fn tell(
     now: &Time,
 ) -> KiteVirtualMachineStatus {
     let before = standing(machine);
-    let Some(ready) = disk_ready(disk, elapsed) else {
+    let Some(ready) = disk_ready(machine, disk, elapsed) else {
         return before;
     };
     let conditions = condition::settle(
@@ -77,42 +76,47 @@ pub fn tell(
         ..KiteVirtualMachineStatus::default()
     };
     match disk {
-        Disk::DataVolume(reading, true) => KiteVirtualMachineStatus {
+        Disk::DataVolume(reading, _) => KiteVirtualMachineStatus {
             data_volume_phase: Some(reading.phase.clone()),
             data_volume_progress: reading.progress.map(|p| format!("{p}%")),
             data_volume_message: reading.message.clone(),
             ..own
         },
         // What was last told of a DataVolume that cannot be seen, or has done its work, goes on standing.
-        Disk::ClaimOnly | Disk::KindMissing | Disk::Unreadable => KiteVirtualMachineStatus {
+        Disk::ClaimOnly(_) | Disk::KindMissing | Disk::Unreadable => KiteVirtualMachineStatus {
             data_volume_phase: before.data_volume_phase,
             data_volume_progress: before.data_volume_progress,
             data_volume_message: before.data_volume_message,
             ..own
         },
-        Disk::DataVolume(_, false) | Disk::Lost | Disk::Missing | Disk::None => own,
+        Disk::Lost | Disk::Planted | Disk::Missing | Disk::Unsure | Disk::None => own,
     }
 }
 
 /// `DiskReady`, or nothing while there is no disk to speak of.
-fn disk_ready(disk: &Disk, elapsed: Elapsed) -> Option<Wanted> {
+fn disk_ready(machine: &KiteVirtualMachine, disk: &Disk, elapsed: Elapsed) -> Option<Wanted> {
     let (status, reason, message) = match disk {
-        Disk::None => return None,
-        Disk::DataVolume(reading, true) => return Some(ready(reading, elapsed)),
-        Disk::ClaimOnly => (
+        Disk::None | Disk::Unsure => return None,
+        Disk::DataVolume(reading, Some(growth)) if reading.state == State::Filled => {
+            return Some(expanding(growth));
+        }
+        Disk::DataVolume(reading, _) => return Some(ready(reading, elapsed)),
+        Disk::ClaimOnly(Some(growth)) => return Some(expanding(growth)),
+        Disk::Planted => return Some(planted(machine)),
+        Disk::ClaimOnly(None) => (
             Status::True,
             "ClaimOnly",
             "the disk is there; its DataVolume has been collected",
         ),
-        Disk::Lost | Disk::DataVolume(_, false) => (
+        Disk::Lost => (
             Status::False,
             "DiskLost",
-            "the disk's claim is gone, and with it its data; Kite makes no new one by itself",
+            "the disk's claim, or the volume behind it, is gone, and with it its data; Kite makes no new one by itself",
         ),
         Disk::Missing => (
             Status::False,
             "Missing",
-            "the DataVolume is gone and no claim of it was ever seen",
+            "there is no DataVolume, and no claim of it was ever seen",
         ),
         Disk::KindMissing => (
             Status::Unknown,
@@ -126,6 +130,35 @@ fn disk_ready(disk: &Disk, elapsed: Elapsed) -> Option<Wanted> {
         ),
     };
     Some(Wanted::new(DISK_READY, status, reason, message))
+}
+
+/// `DiskReady` of a disk that grows: it can be used all the while (rule D-6).
+fn expanding(growth: &Growth) -> Wanted {
+    let to = &growth.to;
+    let message = match growth.waits_for {
+        Waits::Driver => {
+            format!("the disk grows to {to}; the machine can be used meanwhile")
+        }
+        Waits::Node => format!(
+            "the volume has grown to {to} and its file system follows on the node: while the machine runs where the storage can do that, else when it is switched off and on; {GUEST_HINT}"
+        ),
+        Waits::Nobody => format!(
+            "the storage driver says that it cannot grow the disk to {to}; look at the conditions and events of its PersistentVolumeClaim"
+        ),
+    };
+    Wanted::new(DISK_READY, Status::True, EXPANDING, message)
+}
+
+/// What is left to do inside the guest once its disk is larger.
+pub const GUEST_HINT: &str = "the guest's own partition and file system follow by cloud-init when it next starts, or by hand (growpart, then resize2fs or xfs_growfs)";
+
+/// `DiskReady` while somebody else's claim has the disk's name (rule D-7).
+fn planted(machine: &KiteVirtualMachine) -> Wanted {
+    let name = machine.metadata.name.as_deref().unwrap_or_default();
+    let message = format!(
+        "PersistentVolumeClaim {name} exists and was not made by Kite for this machine, which does not use it; remove it, or give the machine another name"
+    );
+    Wanted::new(DISK_READY, Status::False, NAME_CONFLICT, message)
 }
 
 /// `DiskReady` of a DataVolume that is there (rule D-4).
@@ -151,7 +184,9 @@ fn ready(reading: &Reading, elapsed: Elapsed) -> Wanted {
         // A retry on which nothing moves is no longer one; the other troubles say more than that.
         State::Trouble(Trouble::Retrying) | State::Filling if elapsed.stuck => Some(Trouble::Stuck),
         State::Trouble(trouble) if elapsed.trouble => Some(trouble),
-        State::Filling if elapsed.restarting => Some(Trouble::Retrying),
+        State::Trouble(Trouble::Retrying) | State::Filling if elapsed.restarting => {
+            Some(Trouble::Retrying)
+        }
         State::Trouble(_) | State::Filling => None,
     };
     let message = match trouble {

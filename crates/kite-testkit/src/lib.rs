@@ -19,6 +19,7 @@ pub mod kite_process;
 pub mod kstatus;
 pub mod kubeconfig;
 pub mod kubectl;
+pub mod mirror_scene;
 pub mod netpol;
 pub mod pki;
 pub mod process;

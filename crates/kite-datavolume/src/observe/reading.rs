@@ -25,7 +25,7 @@ pub struct Reading {
 }
 
 /// What a DataVolume's status comes to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
     /// It is filled.
     Filled,
@@ -89,17 +89,40 @@ pub fn read(disk: &DataVolume) -> Reading {
     let explained = trouble
         .map(|(_, condition)| condition)
         .or_else(|| explanation(disk, word));
+    let message = match state {
+        // What was said on the way there explains nothing any more.
+        State::Filled => None,
+        _ => with_restarts(explained.map_or("", Condition::message), restarts),
+    };
     let reasons =
         ["Bound", "Running", "Ready"].map(|t| disk.condition(t).map_or("", Condition::reason));
     Reading {
         phase: cut(word, PHASE_LIMIT),
         progress: percent(raw),
-        message: explained
-            .map(|c| cut(c.message(), MESSAGE_LIMIT))
-            .filter(|m| !m.is_empty()),
+        message: message.map(|m| cut(&m, MESSAGE_LIMIT)),
         state,
         restarts,
         movement: format!("{word} {raw} {restarts} {reasons:?}"),
+    }
+}
+
+/// CDI's words, with how often its worker was started anew: the one sign of a clone that fails
+/// and begins again.
+fn with_restarts(words: &str, restarts: i64) -> Option<String> {
+    match (words, restarts) {
+        ("", ..=0) => None,
+        (words, ..=0) => Some(words.to_owned()),
+        (words, n) => {
+            let times = if n == 1 {
+                "once".to_owned()
+            } else {
+                format!("{n} times")
+            };
+            let colon = if words.is_empty() { "" } else { ": " };
+            Some(format!(
+                "CDI's worker was started anew {times}{colon}{words}"
+            ))
+        }
     }
 }
 
@@ -132,10 +155,25 @@ fn trouble(disk: &DataVolume) -> Option<(Trouble, &Condition)> {
     let error = || {
         let mut conditions = conditions();
         conditions
-            .find(|c| c.reason().starts_with("Err"))
+            .find(|c| is_error(c.reason()))
             .map(found(Trouble::Retrying))
     };
     quota.or_else(source).or_else(error)
+}
+
+/// Whether a reason tells of an error. It may be CDI's own word, the kubelet's for a worker's
+/// container, or two of them joined by "and"; a word that is not known here is only waited for.
+fn is_error(reason: &str) -> bool {
+    const PARTS: [&str; 7] = [
+        "Err",
+        "Fail",
+        "BackOff",
+        "Invalid",
+        "ClaimLost",
+        "OOMKilled",
+        "Unschedulable",
+    ];
+    PARTS.iter().any(|part| reason.contains(part))
 }
 
 /// What a disk that is not in trouble waits for, before its data flows.
@@ -268,6 +306,70 @@ mod tests {
             assert_eq!(reading.state, State::Trouble(trouble));
             assert_eq!(reading.message.as_deref(), Some(message));
         }
+    }
+
+    // D-4, row 38 of the bug reports
+    #[test]
+    fn a_worker_that_cannot_run_is_an_error_and_one_that_is_on_its_way_is_not() {
+        let running = |reason: &str| {
+            let condition = condition("Running", reason, "failed to pull image");
+            let reading = read(&disk(
+                &json!({"phase": "CloneInProgress", "conditions": [condition]}),
+            ));
+            (reading.state, reading.message)
+        };
+        for reason in [
+            "ImagePullFailed",
+            "ErrImagePull",
+            "ImagePullBackOff",
+            "InvalidImageName",
+            "OOMKilled",
+            "Unschedulable",
+            "Completed and Error",
+            "CrashLoopBackOff",
+        ] {
+            let (state, message) = running(reason);
+            assert_eq!(state, State::Trouble(Trouble::Retrying), "{reason}");
+            assert_eq!(message.as_deref(), Some("failed to pull image"));
+        }
+        for reason in [
+            "",
+            "Pending",
+            "ContainerCreating",
+            "Completed",
+            "Pod is running",
+            "Foo",
+        ] {
+            assert_eq!(running(reason), (State::Filling, None), "{reason}");
+        }
+    }
+
+    // D-3, VM17
+    #[test]
+    fn restarts_are_counted_for_people_until_the_disk_is_filled() {
+        let said = |phase: &str, restarts: i64, conditions: Value| {
+            let status = json!({"phase": phase, "progress": "0.00%", "restartCount": restarts, "conditions": conditions});
+            read(&disk(&status)).message
+        };
+        let reset = json!([condition("Running", "Error", "connection reset")]);
+        assert_eq!(
+            said("CloneInProgress", 99, reset.clone()).as_deref(),
+            Some("CDI's worker was started anew 99 times: connection reset")
+        );
+        assert_eq!(
+            said("CloneInProgress", 1, json!([])).as_deref(),
+            Some("CDI's worker was started anew once")
+        );
+        assert_eq!(said("CloneInProgress", 0, json!([])), None);
+        assert_eq!(said("Succeeded", 99, reset), None);
+        assert_eq!(
+            read(&disk(
+                &json!({"phase": "CloneInProgress", "progress": "100.0%"})
+            ))
+            .state,
+            State::Filling,
+            "progress alone is no success"
+        );
     }
 
     // D-3

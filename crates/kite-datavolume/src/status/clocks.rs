@@ -3,15 +3,19 @@
 //! A restart forgets it all; a trouble that already stands in the status is not
 //! held back a second time, so a restart writes nothing.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kite_api::condition::{self, DISK_READY};
 use kite_api::ownership::says_the_same;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_runtime::mirror::{Decision, Unsaid};
 use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
 use crate::observe::reading::{Reading, State, Trouble};
+use crate::observe::{Doubt, Found};
 use crate::status::{Disk, Elapsed, standing};
 
 /// The times that are waited for.
@@ -28,16 +32,19 @@ pub struct Holds {
 /// How long a phase is held back that is likely to be followed at once by the next one.
 const SETTLE: Duration = Duration::from_secs(1);
 
+/// How long the answer of a live look stands; the longest back-off of rule C-7.
+const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
 /// What is remembered of one machine's disk.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
-    /// The machine's UID: a successor of the same name starts anew.
-    uid: Option<String>,
+    /// The looks for a claim that no watch shows.
+    pub looks: Looks,
     trouble: Since<Trouble>,
     movement: Since<String>,
     restarts: Since<i64>,
     first_look: Option<FirstLook>,
-    unsaid: Since<()>,
+    unsaid: Unsaid<()>,
     /// When this process last wrote.
     written: Option<Instant>,
 }
@@ -51,26 +58,56 @@ struct FirstLook {
     stuck_at: Option<String>,
 }
 
-/// What to do with what should stand.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// It stands already, or its time has not come; look again after this long, if at all.
-    Wait(Option<Duration>),
-    /// Write it.
-    Write(Box<KiteVirtualMachineStatus>),
+/// The live looks for a claim that no watch shows (rules D-5, D-7), and what the last one met.
+#[derive(Clone, Debug, Default)]
+pub struct Looks {
+    doubt: Since<Doubt>,
+    /// When, in which doubt, and what there was.
+    last: Option<(Instant, Doubt, Option<Arc<PersistentVolumeClaim>>)>,
+}
+
+impl Looks {
+    /// Notes whether there is a doubt. True when it is time to look; and when it will be.
+    pub fn due(
+        &mut self,
+        doubt: Option<&Doubt>,
+        holds: &Holds,
+        now: Instant,
+    ) -> (bool, Option<Duration>) {
+        let Some(doubt) = doubt else {
+            *self = Self::default();
+            return (false, None);
+        };
+        self.last = self.last.take().filter(|(_, last, _)| last == doubt);
+        let hold = match doubt {
+            // Two watches may not be in step, and in an ordinary life nothing is asked.
+            Doubt::Recorded(_) => 2 * SETTLE,
+            Doubt::Planted => holds.error,
+        };
+        let mut waits = Waits::at(now);
+        let since = self.doubt.note(Some(doubt.clone()), now);
+        let due = match &self.last {
+            None => waits.over(since, hold),
+            Some((at, ..)) => waits.over(Some(*at), LOOK_AGAIN),
+        };
+        (due, waits.next())
+    }
+
+    /// Notes what a look met.
+    pub fn met(&mut self, doubt: Doubt, claim: Option<Arc<PersistentVolumeClaim>>, now: Instant) {
+        self.last = Some((now, doubt, claim));
+    }
+
+    /// What the watches show, with what the last look met where they show nothing.
+    pub fn complete(&self, found: Found) -> Found {
+        match &self.last {
+            Some((_, _, claim)) if found.claim.is_none() => found.asked(claim.clone()),
+            _ => found,
+        }
+    }
 }
 
 impl Clocks {
-    /// Begins anew for a successor of the same name.
-    pub fn meet(&mut self, machine: &KiteVirtualMachine) {
-        if self.uid != machine.metadata.uid {
-            *self = Self {
-                uid: machine.metadata.uid.clone(),
-                ..Self::default()
-            };
-        }
-    }
-
     /// Notes what is, and tells what has stood long enough and when the next of it will have.
     pub fn note(
         &mut self,
@@ -133,8 +170,12 @@ impl Clocks {
         waits: &mut Waits,
         now: Instant,
     ) -> bool {
-        let grown = reading.state == State::Filling
-            && (reading.restarts > first || (said && reading.restarts > 0));
+        // Between two restarts the worker's error comes and goes.
+        let filling = matches!(
+            reading.state,
+            State::Filling | State::Trouble(Trouble::Retrying)
+        );
+        let grown = filling && (reading.restarts > first || (said && reading.restarts > 0));
         let since = self.restarts.note(grown.then_some(reading.restarts), now);
         grown && !waits.over(since, holds.stuck)
     }
@@ -147,31 +188,26 @@ impl Clocks {
         next: Option<Duration>,
         holds: &Holds,
         now: Instant,
-    ) -> Decision {
-        if says_the_same(&told, stands) {
-            self.unsaid.note(None, now);
-            return Decision::Wait(next);
+    ) -> Decision<KiteVirtualMachineStatus> {
+        let urgency = urgency(&told, stands);
+        let written = self.written;
+        let news = (!says_the_same(&told, stands)).then_some(((), told));
+        let decision = self
+            .unsaid
+            .decide(news, next, now, |waits, unsaid| match urgency {
+                Urgency::Now => true,
+                Urgency::Soon => waits.over(unsaid, SETTLE),
+                Urgency::Tick if holds.tick.is_zero() => true,
+                // A little later than the interval, so that a last tick and the end that follows it are one write.
+                Urgency::Tick => {
+                    waits.over(unsaid, SETTLE)
+                        & written.is_none_or(|w| waits.over(Some(w), holds.tick * 11 / 10))
+                }
+            });
+        if matches!(decision, Decision::Write(_)) {
+            self.written = Some(now);
         }
-        let unsaid = self.unsaid.note(Some(()), now);
-        let mut waits = Waits::at(now);
-        let may = match urgency(&told, stands) {
-            Urgency::Now => true,
-            Urgency::Soon => waits.over(unsaid, SETTLE),
-            Urgency::Tick if holds.tick.is_zero() => true,
-            // A little later than the interval, so that a last tick and the end that follows it are one write.
-            Urgency::Tick => {
-                waits.over(unsaid, SETTLE)
-                    & self
-                        .written
-                        .is_none_or(|w| waits.over(Some(w), holds.tick * 11 / 10))
-            }
-        };
-        if !may {
-            return Decision::Wait(next.into_iter().chain(waits.next()).min());
-        }
-        self.unsaid.note(None, now);
-        self.written = Some(now);
-        Decision::Write(Box::new(told))
+        decision
     }
 }
 
@@ -186,6 +222,16 @@ enum Urgency {
     Tick,
 }
 
+/// What may be over in a moment: other controllers are at work, or two watches are not in step.
+const PASSING: [&str; 6] = [
+    "InProgress",
+    "WaitingForFirstBoot",
+    "Missing",
+    "DiskLost",
+    condition::NAME_CONFLICT,
+    "Expanding",
+];
+
 fn urgency(told: &KiteVirtualMachineStatus, stands: &KiteVirtualMachineStatus) -> Urgency {
     let ready = |status: &KiteVirtualMachineStatus| {
         condition::find(&status.conditions, DISK_READY)
@@ -193,13 +239,8 @@ fn urgency(told: &KiteVirtualMachineStatus, stands: &KiteVirtualMachineStatus) -
     };
     let (new, old) = (ready(told), ready(stands));
     let moves = new != old;
-    match new
-        .as_ref()
-        .map(|(status, reason)| (status.as_str(), reason.as_str()))
-    {
-        Some(("False", "InProgress" | "WaitingForFirstBoot" | "Missing" | "DiskLost")) if moves => {
-            Urgency::Soon
-        }
+    match new {
+        Some((_, reason)) if moves && PASSING.contains(&reason.as_str()) => Urgency::Soon,
         _ if moves => Urgency::Now,
         _ if stands.data_volume_progress.is_none() && told.data_volume_progress.is_some() => {
             Urgency::Now
