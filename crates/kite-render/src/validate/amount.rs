@@ -30,9 +30,11 @@ impl Bytes {
 
     /// Reads an amount that must lie between two others.
     pub fn parse(text: &Quantity, least: Self, most: Self) -> Result<Self, Wrong> {
-        let bytes = whole(&text.0).map_err(|e| Wrong::new(format!("cannot be read: {e}")))?;
+        let bytes = whole(&text.0).map_err(|e| Wrong::NoQuantity {
+            error: e.to_string(),
+        })?;
         if bytes < least.0 || bytes > most.0 {
-            return Err(Wrong::new(format!("must be between {least} and {most}")));
+            return Err(Wrong::out_of_bounds(least, most));
         }
         Ok(Self(bytes))
     }

@@ -18,8 +18,7 @@ pub struct Cidr {
 impl Cidr {
     /// Reads `10.0.0.0/8` or `fd00::/8`; bits beyond the prefix are cleared.
     pub fn parse(text: &str) -> Result<Self, Wrong> {
-        let wrong =
-            || Wrong::new("must be a range of addresses such as 10.20.0.0/16 or fd00:1234::/32");
+        let wrong = || Wrong::Range;
         let (address, length) = text.split_once('/').ok_or_else(wrong)?;
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
         // `parse` of a number would take a sign.

@@ -22,14 +22,10 @@ impl LoginUser {
         let fits =
             text.len() <= 32 && text.bytes().next().is_some_and(first) && text.bytes().all(rest);
         if !fits {
-            return Err(Wrong::new(
-                "must be a Linux user name: at most 32 lower-case letters, digits, hyphens and underscores, and not begin with a digit or hyphen",
-            ));
+            return Err(Wrong::LoginUser);
         }
         if text == "root" {
-            return Err(Wrong::new(
-                "must not be root; name an ordinary user, who may use sudo",
-            ));
+            return Err(Wrong::Root);
         }
         Ok(Self(text.to_owned()))
     }
@@ -53,15 +49,9 @@ impl SshPublicKey {
     /// Checks the line: an algorithm of the list, the key, perhaps a comment, and nothing else.
     pub fn parse(line: &str) -> Result<Self, Wrong> {
         if line.len() > KEY_LIMIT || line.chars().any(is_hidden) {
-            return Err(Wrong::new(
-                "must be one line of at most 4096 visible characters; give each key an entry of its own",
-            ));
+            return Err(Wrong::KeyLine);
         }
-        let key = PublicKey::from_openssh(line).map_err(|_| {
-            Wrong::new(
-                "must be one public key as `cat ~/.ssh/id_ed25519.pub` shows it, without options before it",
-            )
-        })?;
+        let key = PublicKey::from_openssh(line).map_err(|_| Wrong::NoKey)?;
         match key.algorithm() {
             Algorithm::Ed25519
             | Algorithm::Ecdsa { .. }
@@ -69,19 +59,13 @@ impl SshPublicKey {
             | Algorithm::SkEcdsaSha2NistP256 => {}
             Algorithm::Rsa { .. } if rsa_bits(&key) >= RSA_BITS => {}
             Algorithm::Rsa { .. } => {
-                return Err(Wrong::new(
-                    "is an RSA key of less than 2048 bits; make a new one with `ssh-keygen -t ed25519`",
-                ));
+                return Err(Wrong::ShortKey);
             }
             _ => {
-                return Err(Wrong::new(
-                    "is of a kind that SSH servers no longer take; make a new one with `ssh-keygen -t ed25519`",
-                ));
+                return Err(Wrong::OldKey);
             }
         }
-        key.to_openssh()
-            .map(Self)
-            .map_err(|_| Wrong::new("cannot be written as an OpenSSH key"))
+        key.to_openssh().map(Self).map_err(|_| Wrong::NoKey)
     }
 
     /// The line.
@@ -121,11 +105,7 @@ const CRYPT_LIMIT: usize = 384;
 impl CryptHash {
     /// Checks what a Secret holds. A line end after it is forgiven, for `echo` leaves one.
     pub fn parse(bytes: &[u8]) -> Result<Self, Wrong> {
-        let wrong = || {
-            Wrong::new(
-                "must hold a password hash of crypt(5), such as `mkpasswd -m yescrypt` or `openssl passwd -6` prints it, not the password itself",
-            )
-        };
+        let wrong = || Wrong::CryptHash;
         let text = std::str::from_utf8(bytes).map_err(|_| wrong())?;
         let text = text.strip_suffix('\n').unwrap_or(text);
         let text = text.strip_suffix('\r').unwrap_or(text);

@@ -146,7 +146,7 @@ impl ValidMachine {
 fn cpu(number: i32, most: i64) -> Result<i64, Wrong> {
     let number = i64::from(number);
     if number < 1 || number > most {
-        return Err(Wrong::new(format!("must be between 1 and {most}")));
+        return Err(Wrong::out_of_bounds(1, most));
     }
     Ok(number)
 }
@@ -154,14 +154,12 @@ fn cpu(number: i32, most: i64) -> Result<i64, Wrong> {
 fn domain_prefix(text: &str, platform: &ValidPlatform) -> Result<DnsLabel, Wrong> {
     let prefix = DnsLabel::parse(text)?;
     if platform.reserved_prefixes.contains(&prefix) {
-        return Err(Wrong::new(format!(
-            "must not be {text}, which is reserved; choose another, for instance one that begins with your name"
-        )));
+        return Err(Wrong::ReservedPrefix {
+            prefix: text.to_owned(),
+        });
     }
     match platform.host(&prefix) {
-        Some(Err(_)) => Err(Wrong::new(
-            "is too long for the platform's base domain; choose a shorter one",
-        )),
+        Some(Err(_)) => Err(Wrong::LongPrefix),
         _ => Ok(prefix),
     }
 }

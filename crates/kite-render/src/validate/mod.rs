@@ -13,6 +13,7 @@ mod names;
 mod platform;
 mod quota;
 mod user;
+mod wrong;
 
 use std::fmt;
 
@@ -24,23 +25,7 @@ pub use names::{DnsLabel, DnsName, MachineName, SecretKey, Uid};
 pub use platform::{Limits, SshSource, ValidPlatform};
 pub use quota::ValidQuota;
 pub use user::{Egress, EgressPort, Subject, UserOwner, ValidUser};
-
-/// Why a text cannot be what it should be: the end of a sentence that the field's name begins.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Wrong(String);
-
-impl Wrong {
-    /// A reason in words that say what to do.
-    pub fn new(words: impl Into<String>) -> Self {
-        Self(words.into())
-    }
-}
-
-impl fmt::Display for Wrong {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+pub use wrong::Wrong;
 
 /// One field that cannot stand as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +33,7 @@ pub struct Problem {
     /// Path of the field, for instance `spec.memory`.
     pub field: String,
     /// What is wrong with it, and what to do.
-    pub words: String,
+    pub wrong: Wrong,
 }
 
 /// Everything that is wrong with an object, so that its owner need not find out one by one.
@@ -62,31 +47,27 @@ impl Problems {
     }
 
     /// Keeps the value of a field, or the reason why there is none.
-    fn note<T, E: fmt::Display>(&mut self, field: &str, result: Result<T, E>) -> Option<T> {
+    fn note<T>(&mut self, field: &str, result: Result<T, Wrong>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
-            Err(error) => {
-                self.add(field, error.to_string());
+            Err(wrong) => {
+                self.add(field, wrong);
                 None
             }
         }
     }
 
     /// Like [`Self::note`] for a field that may be absent.
-    fn note_some<T, E: fmt::Display>(
-        &mut self,
-        field: &str,
-        result: Option<Result<T, E>>,
-    ) -> Option<T> {
+    fn note_some<T>(&mut self, field: &str, result: Option<Result<T, Wrong>>) -> Option<T> {
         self.note(field, result?)
     }
 
     /// Like [`Self::note`] for each item of a list.
-    fn note_all<I, T, E: fmt::Display>(
+    fn note_all<I, T>(
         &mut self,
         field: &str,
         items: impl IntoIterator<Item = I>,
-        parse: impl Fn(I) -> Result<T, E>,
+        parse: impl Fn(I) -> Result<T, Wrong>,
     ) -> Vec<T> {
         let numbered = items.into_iter().enumerate();
         numbered
@@ -95,10 +76,10 @@ impl Problems {
     }
 
     /// Adds a problem.
-    fn add(&mut self, field: &str, words: impl Into<String>) {
+    fn add(&mut self, field: &str, wrong: Wrong) {
         self.0.push(Problem {
             field: field.to_owned(),
-            words: words.into(),
+            wrong,
         });
     }
 
@@ -118,9 +99,9 @@ impl Problems {
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (i, Problem { field, words }) in self.0.iter().enumerate() {
+        for (i, Problem { field, wrong }) in self.0.iter().enumerate() {
             let separator = if i == 0 { "" } else { "; " };
-            write!(f, "{separator}{field} {words}")?;
+            write!(f, "{separator}{field} {wrong}")?;
         }
         Ok(())
     }

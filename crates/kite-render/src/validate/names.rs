@@ -13,7 +13,7 @@ const NAME: usize = 253;
 
 /// Declares a text type that is made by parsing only.
 macro_rules! name {
-    ($(#[$doc:meta])* $type:ident, $test:expr, $words:literal) => {
+    ($(#[$doc:meta])* $type:ident, $test:expr, $wrong:expr) => {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub struct $type(String);
@@ -22,7 +22,7 @@ macro_rules! name {
             /// Checks the text.
             pub fn parse(text: &str) -> Result<Self, Wrong> {
                 let test: fn(&str) -> bool = $test;
-                if test(text) { Ok(Self(text.to_owned())) } else { Err(Wrong::new($words)) }
+                if test(text) { Ok(Self(text.to_owned())) } else { Err($wrong) }
             }
 
             /// The text.
@@ -43,35 +43,35 @@ name!(
     /// A DNS label (RFC 1123): namespaces, users, host name prefixes.
     DnsLabel,
     is_label,
-    "must be at most 63 lower-case letters, digits and hyphens, and begin and end with a letter or digit"
+    Wrong::Label
 );
 
 name!(
     /// The name of a machine, which is also that of its Service: a DNS label that begins with a letter (RFC 1035).
     MachineName,
     |t| is_label(t) && t.starts_with(|c: char| c.is_ascii_lowercase()),
-    "must be at most 63 lower-case letters, digits and hyphens, begin with a letter and hold no dot, since it is also the name of a Service"
+    Wrong::MachineName
 );
 
 name!(
     /// A DNS name: images, classes, Secrets, hosts.
     DnsName,
     |t| t.len() <= NAME && t.split('.').all(is_label),
-    "must be a DNS name: lower-case letters, digits and hyphens in parts of at most 63 characters with dots between them, at most 253 in all"
+    Wrong::DnsName
 );
 
 name!(
     /// A UID as the API server gives it; fit for a label.
     Uid,
     |t| t.len() <= LABEL && is_edged(t) && t.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-'),
-    "must be a UID as the API server gives it"
+    Wrong::Uid
 );
 
 name!(
     /// A key within a Secret.
     SecretKey,
     |t| !t.is_empty() && t.len() <= NAME && !t.starts_with("..") && t != "." && t.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)),
-    "must be the key of a Secret: letters, digits, hyphens, underscores and dots"
+    Wrong::SecretKey
 );
 
 impl DnsLabel {

@@ -150,7 +150,12 @@ impl ValidPlatform {
         let network = Network::parse(p, &spec.network);
         let limits = limits(p, &spec.limits);
         if spec.cpu_allocation_ratio < 1 {
-            p.add("spec.cpuAllocationRatio", "must be at least 1");
+            p.add(
+                "spec.cpuAllocationRatio",
+                Wrong::TooSmall {
+                    least: 1.to_string(),
+                },
+            );
         }
         let platform =
             image_namespace
@@ -230,31 +235,20 @@ impl Network {
             DnsLabel::parse(&spec.cdi_namespace),
         );
         if !spec.dns_labels.iter().all(|(k, v)| is_label_pair(k, v)) {
-            p.add(
-                "spec.network.dnsLabels",
-                "must be the labels of the cluster's DNS pods, for instance k8s-app: kube-dns",
-            );
+            p.add("spec.network.dnsLabels", Wrong::DnsLabels);
         }
         let address = Some(spec.node_local_dns.as_str())
             .filter(|a| !a.is_empty())
             .map(str::parse::<IpAddr>);
         let node_local_dns = p.note_some(
             "spec.network.nodeLocalDns",
-            address.map(|a| {
-                a.map_err(|_| {
-                    Wrong::new(
-                        "must be an IP address, or empty when there is no node-local DNS cache",
-                    )
-                })
-            }),
+            address.map(|a| a.map_err(|_| Wrong::Address)),
         );
         let ssh_sources = p.note_all("spec.network.sshSources", &spec.ssh_sources, |s| {
             match (&s.cidr, &s.namespace) {
                 (Some(cidr), None) => Cidr::parse(cidr).map(SshSource::Range),
                 (None, Some(namespace)) => DnsLabel::parse(namespace).map(SshSource::Namespace),
-                _ => Err(Wrong::new(
-                    "must be either a cidr or a namespace; give exactly one",
-                )),
+                _ => Err(Wrong::SshSource),
             }
         });
         let (dns_namespace, cdi_namespace) = dns_namespace.zip(cdi_namespace)?;
@@ -272,9 +266,7 @@ impl Network {
 fn closed_range(text: &str) -> Result<Cidr, Wrong> {
     let cidr = Cidr::parse(text)?;
     if cidr.is_everything() {
-        return Err(Wrong::new(
-            "must not be every address; name the ranges that machines may not reach",
-        ));
+        return Err(Wrong::Everything);
     }
     Ok(cidr)
 }
@@ -309,7 +301,7 @@ fn limits(p: &mut Problems, spec: &PlatformLimits) -> Option<Limits> {
         Bytes::parse(&spec.disk, Bytes::mebi(64), Bytes::mebi(64 << 20)),
     );
     if spec.cpu < 1 || spec.clones_per_image < 1 {
-        p.add("spec.limits", "must allow at least one cpu and one clone");
+        p.add("spec.limits", Wrong::NoRoom);
     }
     let (memory, disk) = memory.zip(disk)?;
     Some(Limits {

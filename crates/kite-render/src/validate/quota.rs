@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use kite_api::quantity::whole;
 use kite_api::user::UserQuota;
 
-use super::{Bytes, Problems};
+use super::{Bytes, Problems, Wrong};
 
 /// How much a user's machines may use together, as their owner counts.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,7 +62,7 @@ impl ValidQuota {
                 Ok(()) => {
                     hard.insert(key.clone(), Quantity(value.0.clone()));
                 }
-                Err(words) => p.add(&at("hard"), words),
+                Err(wrong) => p.add(&at("hard"), wrong),
             }
         }
         problems.finish(Some(Self {
@@ -75,41 +75,38 @@ impl ValidQuota {
     }
 }
 
-fn at_least(number: i32, least: i32) -> Result<i64, String> {
+fn at_least(number: i32, least: i32) -> Result<i64, Wrong> {
     if number < least {
-        return Err(format!("must be at least {least}"));
+        return Err(Wrong::TooSmall {
+            least: least.to_string(),
+        });
     }
     Ok(i64::from(number))
 }
 
-fn hard_key(key: &str, value: &str) -> Result<(), String> {
+fn hard_key(key: &str, value: &str) -> Result<(), Wrong> {
+    let named = || key.to_owned();
     let edge = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
     let inner = key
         .bytes()
         .all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
     if key.len() > 253 || !inner || !edge(key.chars().next()) || !edge(key.chars().last()) {
-        return Err(
-            "has a key that no ResourceQuota knows; write keys such as services.loadbalancers"
-                .to_owned(),
-        );
+        return Err(Wrong::QuotaKey);
     }
     if COMPUTED.contains(&key) {
-        return Err(format!(
-            "must not have {key}, which Kite computes from cpu, memory, storage and virtualMachines; set those"
-        ));
+        return Err(Wrong::ComputedKey { key: named() });
     }
     if key == "limits.ephemeral-storage" {
         // KubeVirt's and CDI's pods carry no such limit, and a default for it would be enforced on launchers.
-        return Err(format!(
-            "must not have {key}: no machine could start; use requests.ephemeral-storage"
-        ));
+        return Err(Wrong::ImpossibleKey { key: named() });
     }
     match whole(value) {
         Ok(number) if number >= 0 => Ok(()),
-        Ok(_) => Err(format!("has a negative amount for {key}")),
-        Err(error) => Err(format!(
-            "has a value for {key} that cannot be read: {error}"
-        )),
+        Ok(_) => Err(Wrong::NegativeAmount { key: named() }),
+        Err(error) => Err(Wrong::NoAmount {
+            key: named(),
+            error: error.to_string(),
+        }),
     }
 }
 

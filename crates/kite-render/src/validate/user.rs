@@ -104,7 +104,7 @@ impl ValidUser {
                             protocol: port.protocol,
                             port: number,
                         }),
-                        _ => Err(Wrong::new("must have a port between 1 and 65535")),
+                        _ => Err(Wrong::Port),
                     },
                 );
             extra_egress.extend(cidr.map(|cidr| Egress { cidr, ports }));
@@ -125,9 +125,9 @@ impl ValidUser {
 fn own_namespace(text: &str, platform: &ValidPlatform) -> Result<DnsLabel, Wrong> {
     let namespace = DnsLabel::parse(text)?;
     if text.starts_with("kube-") || platform.reserved_namespaces.contains(&namespace) {
-        return Err(Wrong::new(format!(
-            "must not be {text}, which belongs to the platform; make a KiteUser with a namespace of the user's own, for instance the user's name"
-        )));
+        return Err(Wrong::ReservedNamespace {
+            namespace: text.to_owned(),
+        });
     }
     Ok(namespace)
 }
@@ -135,15 +135,11 @@ fn own_namespace(text: &str, platform: &ValidPlatform) -> Result<DnsLabel, Wrong
 fn subject(subject: &UserSubject) -> Result<Subject, Wrong> {
     let UserSubject { kind, name } = subject;
     if name.is_empty() || name.len() > 253 || name.chars().any(is_hidden) {
-        return Err(Wrong::new(
-            "must have a name of 1 to 253 visible characters, as the cluster's authentication gives it",
-        ));
+        return Err(Wrong::SubjectName);
     }
     // Binding these would open the namespace to people whom nobody authenticated.
     if matches!(name.as_str(), "system:anonymous" | "system:unauthenticated") {
-        return Err(Wrong::new(format!(
-            "must not be {name}: anybody at all could work in the namespace; name a user or a group"
-        )));
+        return Err(Wrong::AnySubject { name: name.clone() });
     }
     Ok(Subject {
         kind: *kind,
