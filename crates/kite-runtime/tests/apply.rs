@@ -4,18 +4,20 @@
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::api::events::v1::Event;
 use kite_runtime::apply::{Ensured, Place, WriteError, Writer};
+use kite_runtime::events::Events;
 use kite_runtime::metrics::Metrics;
 use kite_runtime::{Cache, Key, Refusal};
 use kite_testkit::{ControlPlane, Options, ServerVersion};
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams, PropagationPolicy};
 use kube::core::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
 /// One server, a writer on it, and a cache that no watch fills: it may lag as far as a test wants.
 struct Bench {
-    _control_plane: ControlPlane,
+    control_plane: ControlPlane,
     api: Api<ConfigMap>,
     writer: Writer,
     cache: Cache<ConfigMap>,
@@ -32,11 +34,17 @@ impl Bench {
         let client: Client = control_plane.admin_client().await.unwrap();
         let metrics = Arc::new(Metrics::new("kite-test").unwrap());
         Self {
-            _control_plane: control_plane,
+            control_plane,
             api: Api::namespaced(client.clone(), "default"),
             writer: Writer::new(client, "kite-test", metrics),
             cache: Cache::new(|c| c.resource_version().map_or(0, |v| v.parse().unwrap())),
         }
+    }
+
+    /// The client of somebody who may do nothing.
+    async fn stranger(&self) -> Client {
+        let identity = self.control_plane.identity("default", "stranger").await;
+        identity.unwrap().client().await.unwrap()
     }
 
     fn place(&self, name: &str) -> Place<'_, ConfigMap> {
@@ -85,6 +93,7 @@ async fn the_writer_keeps_its_promises_on_the_newest_and_the_oldest_server() {
         an_object_the_cache_missed_is_taken_up_if_ours_and_left_alone_if_not(&bench).await;
         a_successor_is_never_written_to_or_deleted_by_mistake(&bench).await;
         finalizers_of_others_stay(&bench).await;
+        what_is_told_again_is_counted_and_other_words_are_read(&bench).await;
     }
 }
 
@@ -225,4 +234,52 @@ async fn finalizers_of_others_stay(bench: &Bench) {
         ["example.org/first", "example.org/theirs"]
     );
     assert_eq!(left.uid(), object.uid());
+}
+
+// C-16: whoever reads an event reads the words of now, and how often they were said
+async fn what_is_told_again_is_counted_and_other_words_are_read(bench: &Bench) {
+    let client = bench.writer.client().clone();
+    let events = Events::new(client.clone(), "kite-test", "kite-test-1");
+    let about = bench.ensure("told", "1").await.unwrap().object().clone();
+    let tell = async |note: &str| {
+        let note = note.to_owned();
+        events
+            .warning(about.as_ref(), "Stopped", "Watch", note)
+            .await;
+    };
+    tell("by hand").await;
+    tell("by hand").await;
+    tell("by a drain").await;
+    tell(&"€".repeat(2000)).await;
+    let api: Api<Event> = Api::namespaced(client, "default");
+    let told = async || {
+        let all = api.list(&ListParams::default()).await.unwrap().items;
+        let mut told: Vec<Event> = all
+            .into_iter()
+            .filter(|e| e.regarding.as_ref().and_then(|r| r.name.as_deref()) == Some("told"))
+            .collect();
+        told.sort_by_key(|e| e.event_time.clone().map(|t| t.0));
+        told
+    };
+    let first = told().await;
+    let count = |e: &Event| e.series.as_ref().map_or(1, |s| s.count);
+    let counts: Vec<i32> = first.iter().map(count).collect();
+    assert_eq!(counts, [2, 1, 1], "{first:?}");
+    assert_eq!(first[0].note.as_deref(), Some("by hand"));
+    assert_eq!(first[1].note.as_deref(), Some("by a drain"));
+    assert_eq!(first[2].note.as_ref().unwrap().len(), 1023);
+    assert_eq!(first[0].regarding.as_ref().unwrap().uid, about.uid());
+    // Events live for an hour, or until somebody clears them away.
+    let name = first[0].name_any();
+    api.delete(&name, &DeleteParams::default()).await.unwrap();
+    tell("by hand").await;
+    let last = told().await.pop().unwrap();
+    assert_eq!((last.note.as_deref(), count(&last)), (Some("by hand"), 1));
+    // What is wrong is logged and disturbs nobody.
+    let rightless = Events::new(bench.stranger().await, "kite-test", "kite-test-1");
+    let note = "never told".to_owned();
+    rightless
+        .normal(about.as_ref(), "Told", "Watch", note)
+        .await;
+    assert_eq!(told().await.len(), 3);
 }
