@@ -167,7 +167,7 @@ async fn too_many_at_once_are_held_one_by_one(admin: &Admin, process: &KiteProce
     next.terminate(Duration::from_secs(10)).await;
 }
 
-// N-2, NS11, SE #47: nobody can be seen to need anything, which is no proof that nobody does; and the process says so.
+// N-2, NS11, #47: nobody can be seen to need anything, which is no proof that nobody does; and the process says so.
 async fn a_list_that_fails_takes_nothing(admin: &Admin) {
     let roles: Api<ClusterRole> = Api::all(admin.client.clone());
     let mut options = admin.options(&["--grace-period", "0s"]).await;

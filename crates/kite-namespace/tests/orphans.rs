@@ -109,7 +109,7 @@ async fn a_namespace_that_is_needed_again_in_time_is_kept() {
     );
 }
 
-// N-1, NS2, SE #42: a label alone proves nothing, not even on the cluster's own namespaces; it is
+// N-1, NS2, #42: a label alone proves nothing, not even on the cluster's own namespaces; it is
 // reported and left alone, byte for byte.
 #[tokio::test]
 async fn a_namespace_that_is_only_labelled_is_left_alone() {

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+use k8s_openapi::api::networking::v1::NetworkPolicy;
 use k8s_openapi::api::rbac::v1::RoleBinding;
 use kite_api::KiteUser;
 use kite_render::compare::{Compare, Rules, differences};
@@ -153,6 +154,18 @@ impl<'a> Work<'a> {
             part = worse(part, kept.err());
         }
         Ok(part)
+    }
+
+    /// Whether the isolation stands, asked of the server where the cache says so: one watch may
+    /// show late what another has shown already, and the quota is the last to be taken away.
+    pub async fn stands(&self, policies: &[NetworkPolicy]) -> Result<bool, WriteError> {
+        let cache = &self.caches.policies;
+        let shown = policies.iter().map(Key::of);
+        let Some(key) = shown.into_iter().find(|key| cache.get(key).is_some()) else {
+            return Ok(false);
+        };
+        let live = self.writer.live(&self.place(cache, key)).await?;
+        Ok(live.is_some())
     }
 
     /// The quota, and the limit range it may need.

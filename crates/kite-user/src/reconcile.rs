@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kite_api::KiteUser;
-use kite_api::labels::USER_FINALIZER;
+use kite_api::labels::{USER_FINALIZER, USER_UID};
 use kite_render::platform::InForce;
 use kite_render::user::ServiceAccount;
 use kite_render::validate::{DnsLabel, ValidPlatform, ValidUser};
@@ -173,7 +173,7 @@ impl Reconciler {
                 });
             }
         };
-        let parts = if let Some(part) = in_the_way(&standing, namespace) {
+        let parts = if let Some(part) = in_the_way(&standing, user, namespace) {
             Parts::all(&part)
         } else if let Standing::Shared(bound) = &standing {
             self.bring_access(&mut work, user, valid, (bound, platform))
@@ -321,7 +321,7 @@ impl Reconciler {
 }
 
 /// What is to be said of a namespace that cannot be the user's; nothing of one that can.
-fn in_the_way(standing: &Standing, namespace: &str) -> Option<Part> {
+fn in_the_way(standing: &Standing, user: &KiteUser, namespace: &str) -> Option<Part> {
     match standing {
         Standing::Ours | Standing::Left | Standing::Shared(_) => None,
         Standing::Terminating => Some(Part::coming(
@@ -331,8 +331,9 @@ fn in_the_way(standing: &Standing, namespace: &str) -> Option<Part> {
         Standing::Orphaned { of } => Some(Part::stuck(
             "NamespaceOrphaned",
             format!(
-                "the namespace {namespace} belonged to KiteUser {of}, which is gone; \
-                 to hand it over, set its annotation kite.dev/user-uid to the UID of this KiteUser"
+                "the namespace {namespace} belonged to KiteUser {of}, which is gone; to hand it and all that is in it \
+                 over to this one: kubectl annotate namespace {namespace} --overwrite {USER_UID}={}",
+                user.uid().unwrap_or_default()
             ),
         )),
         Standing::Absent | Standing::Foreign => Some(Part::stuck(

@@ -131,12 +131,9 @@ impl Reconciler {
     async fn close(&self, work: &mut Work<'_>, valid: &ValidUser) -> Result<Closing, Error> {
         let platform = self.platform();
         let closing = closing_quota(valid, &platform, self.clones);
-        let policies = network_policies(valid, &platform).map(|policy| Key::of(&policy));
         let caches = &self.caches;
         if caches.quotas.get(&Key::of(&closing)).is_none()
-            && policies
-                .iter()
-                .all(|key| caches.policies.get(key).is_none())
+            && !work.stands(&network_policies(valid, &platform)).await?
         {
             // All is taken away already, perhaps by another replica: nothing is made for that anew.
             return Ok(Closing::Done);

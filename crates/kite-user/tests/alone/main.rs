@@ -13,6 +13,7 @@
 mod cluster;
 mod failover;
 mod odd;
+mod restored;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -82,11 +83,14 @@ async fn kite_user_alone_in_its_cluster() {
     };
     failover::a_killed_leader_is_followed_within_lease_and_retry(&scene).await;
     failover::two_that_both_work_do_no_harm(&scene).await;
+    restored::what_went_on_while_kite_user_was_away_is_caught_up_with(&scene).await;
     let process = a_restart_and_a_quiet_time_send_nothing(&scene).await;
     cluster::a_changed_platform_reaches_each_user_once_and_a_wrong_one_none(&scene).await;
     cluster::without_the_right_to_bind_nothing_is_handed_out(&scene).await;
     odd::an_object_of_an_unknown_shape_harms_only_itself(&scene).await;
+    let before = restored::before_the_kind_is_removed(&scene).await;
     cluster::a_removed_kind_takes_nobody_away_until_it_is_acknowledged(&scene).await;
+    restored::users_made_again_after_their_kind_have_their_namespaces_again(&scene, before).await;
     let status = process.terminate(Duration::from_secs(10)).await.unwrap();
     assert!(status.success(), "{status}: {}", process.log());
     let leases: Api<Lease> = Api::namespaced(scene.admin.client.clone(), "kite-system");

@@ -48,8 +48,19 @@ async fn ends_with(name: &str, object: Value) -> Vec<String> {
     let space = format!("{name}-space");
     admin.ready_user(name, full_spec(&space)).await;
     admin.apply(&object).await;
+    let policies = async || {
+        let all = kube::api::ListParams::default();
+        let list = admin.policies(&space).list(&all).await.unwrap();
+        list.items
+            .into_iter()
+            .map(|p| p.metadata.uid)
+            .collect::<Vec<_>>()
+    };
+    let before = policies().await;
     admin.delete_user(name).await;
     admin.user_gone(name).await;
+    assert_eq!(policies().await, before, "isolated at every moment");
+    admin.event(name, "IsolationKept").await;
     let quota = admin.quotas(&space).get("kite-quota").await.unwrap();
     let hard = quota.spec.unwrap().hard.unwrap();
     assert_eq!(
@@ -66,7 +77,7 @@ const KEPT: [&str; 4] = [
     "kite-vm-secrets",
 ];
 
-// U-10, NS6: a machine is left, so its isolation is; the tenants lose their rights, and the user goes all the same.
+// U-10, NS6, F-15: a machine is left, so its isolation is; the tenants lose their rights, and the user goes all the same.
 #[tokio::test]
 async fn a_machine_that_is_left_keeps_its_isolation() {
     let machine = json!({"apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine",

@@ -149,7 +149,7 @@ async fn every_tool_reads_the_right_thing_at_every_step_of_a_life() {
     assert_eq!(seen, ["InProgress", "Current", "Terminating"]);
 }
 
-// U-6, U-7: a changed quota changes in place; what left the spec is removed; what others made stays.
+// U-6, U-7, #48: a changed quota changes in place; what left the spec is removed; what others made stays.
 #[tokio::test]
 async fn a_changed_user_is_brought_up_to_date_and_others_things_are_left_alone() {
     let world = world().await;
@@ -160,12 +160,27 @@ async fn a_changed_user_is_brought_up_to_date_and_others_things_are_left_alone()
         "metadata": {"name": "theirs", "namespace": space}, "spec": {"hard": {"configmaps": "9"}}});
     admin.apply(&theirs).await;
     let before = admin.quotas(space).get("kite-quota").await.unwrap();
+    let one = WatchParams::default().fields("metadata.name=kite-quota");
+    let quotas = admin.quotas(space);
+    let mut seen = Box::pin(quotas.watch(&one, "0").await.unwrap());
 
     let smaller = json!({"spec": {"quota": {"virtualMachines": 2}}});
     admin.merge(&admin.users(), name, smaller).await;
     let user = admin.ready(name).await;
     let after = admin.quotas(space).get("kite-quota").await.unwrap();
-    assert_eq!(before.uid(), after.uid(), "never absent for a moment");
+    assert_eq!(before.uid(), after.uid());
+    loop {
+        let event = tokio::time::timeout(LIMIT, seen.next()).await;
+        match event.expect("an event").unwrap().unwrap() {
+            WatchEvent::Added(quota) | WatchEvent::Modified(quota)
+                if quota.metadata.resource_version == after.metadata.resource_version =>
+            {
+                break;
+            }
+            WatchEvent::Added(_) | WatchEvent::Modified(_) | WatchEvent::Bookmark(_) => {}
+            other => panic!("the quota was absent for a moment: {other:?}"),
+        }
+    }
     let count = "count/kitevirtualmachines.kite.dev";
     assert_eq!(user.status.unwrap().quota.unwrap().hard[count].0, "2");
 

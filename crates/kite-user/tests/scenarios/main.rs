@@ -12,8 +12,11 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod crowd;
+mod fits;
 mod going;
 mod life;
 mod namespaces;
 mod refusals;
 mod repair;
+mod tenants;

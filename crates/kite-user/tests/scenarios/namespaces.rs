@@ -111,6 +111,7 @@ async fn a_shared_namespace_is_ruled_by_one_and_handed_over() {
     wait_until(&admin.namespaces(), space, LIMIT, bound(second.uid()))
         .await
         .unwrap();
+    admin.event("shared-a", "HandedOver").await;
     let ruling = |user: &KiteUser| {
         let hard = user.status.as_ref().and_then(|s| s.quota.as_ref());
         message_reason(user) == "Ready" && hard.is_some_and(|q| q.hard[count].0 == "9")
@@ -254,16 +255,84 @@ async fn an_orphan_of_another_user_is_refused_until_an_administrator_binds_it() 
     let before = admin.namespaces().get(space).await.unwrap();
     admin.apply(&user(name, plain_spec(space))).await;
     let refused = admin.reason(name, "NamespaceOrphaned").await;
-    assert!(message(&refused, STALLED).contains("kite.dev/user-uid"));
+    admin.event(name, "NamespaceOrphaned").await;
     assert_eq!(
         bytes(&before),
         bytes(&admin.namespaces().get(space).await.unwrap())
     );
-    let bind = json!({"metadata": {"annotations": {"kite.dev/user-uid": refused.uid()}}});
-    admin.merge(&admin.namespaces(), space, bind).await;
+    // The words say how to hand it over; pasted, they are enough.
+    let words = message(&refused, STALLED);
+    let (_, command) = words.split_once("kubectl ").unwrap();
+    let command: Vec<&str> = command.split_whitespace().collect();
+    admin.plane.kubectl(&command).await.unwrap().ok().unwrap();
     admin.ready(name).await;
     let namespace = admin.namespaces().get(space).await.unwrap();
     assert_eq!(namespace.labels()["kite.dev/user"], name);
+}
+
+// U-3 (b), #44: a namespace that carries the labels and no binding, as if its maker had died half way, is nobody's
+// until an administrator says whose it is.
+#[tokio::test]
+async fn a_namespace_that_is_half_a_users_becomes_whole_when_an_administrator_binds_it() {
+    let world = world().await;
+    let admin = Admin::new(world.plane).await;
+    let name = "half";
+    let mut half = left_namespace(name, name);
+    half["metadata"]["annotations"] = json!({});
+    admin.apply(&half).await;
+    admin.apply(&user(name, full_spec(name))).await;
+    let refused = admin.reason(name, "NamespaceNotManaged").await;
+    let bind = json!({"metadata": {"annotations": {"kite.dev/user-uid": refused.uid()}}});
+    admin.merge(&admin.namespaces(), name, bind).await;
+    admin.ready(name).await;
+    assert!(admin.policies(name).get("kite-isolation").await.is_ok());
+}
+
+// U-3 (b), U-8, #43: what Kite does for a user follows from the user, not from labels on its namespace; and one whose
+// binding was taken away is nobody's again, with its isolation as it was.
+#[tokio::test]
+async fn a_namespace_without_its_labels_is_kept_isolated_all_the_same() {
+    let world = world().await;
+    let admin = Admin::new(world.plane).await;
+    let name = "unlabelled";
+    let made = admin.ready_user(name, full_spec(name)).await;
+    let strip =
+        json!({"metadata": {"labels": {"kite.dev/managed-by": null, "kite.dev/user": null}}});
+    admin.merge(&admin.namespaces(), name, strip).await;
+    let policies = admin.policies(name);
+    let before = policies.get("kite-isolation").await.unwrap().uid();
+    let delete = DeleteParams::default();
+    policies.delete("kite-isolation", &delete).await.unwrap();
+    let anew = |policy: &k8s_openapi::api::networking::v1::NetworkPolicy| policy.uid() != before;
+    wait_until(&policies, "kite-isolation", LIMIT, anew)
+        .await
+        .unwrap();
+    admin.ready(name).await;
+
+    let unbind = json!({"metadata": {"annotations": {"kite.dev/user-uid": null}}});
+    admin.merge(&admin.namespaces(), name, unbind).await;
+    admin.reason(name, "NamespaceNotManaged").await;
+    assert!(policies.get("kite-isolation").await.is_ok());
+    let bind = json!({"metadata": {"annotations": {"kite.dev/user-uid": made.uid()}}});
+    admin.merge(&admin.namespaces(), name, bind).await;
+    admin.ready(name).await;
+}
+
+// #42: Kite's labels on a namespace of the cluster's own change nothing about it.
+#[tokio::test]
+async fn a_label_on_a_namespace_of_the_clusters_own_has_no_effect() {
+    let world = world().await;
+    let admin = Admin::new(world.plane).await;
+    let label = json!({"metadata": {"labels": {"kite.dev/managed-by": "kite-controller", "kite.dev/user": "mallory"}}});
+    admin.merge(&admin.namespaces(), "kube-public", label).await;
+    let before = admin.namespaces().get("kube-public").await.unwrap();
+    admin.apply(&user("mallory", plain_spec("mallory"))).await;
+    admin.ready("mallory").await;
+    let after = admin.namespaces().get("kube-public").await.unwrap();
+    assert_eq!(bytes(&before), bytes(&after));
+    let policies = admin.policies("kube-public");
+    let policies = policies.list(&ListParams::default()).await.unwrap();
+    assert!(policies.items.is_empty());
 }
 
 fn message_reason(user: &KiteUser) -> String {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::support::*;
 
-// U-2, C-17, NS5, NS15: the server itself refuses, with words that say what to do.
+// U-2, C-17, NS5, NS15, #41, F-16: the server itself refuses, with words that say what to do.
 #[tokio::test]
 async fn the_server_refuses_what_cannot_work_and_says_what_to_do() {
     let world = world().await;
@@ -24,6 +24,8 @@ async fn the_server_refuses_what_cannot_work_and_says_what_to_do() {
         (user("bad", plain_spec(&long)), "spec.namespace"),
         (user("bad", plain_spec("Upper")), "spec.namespace"),
         (user("bad", plain_spec("../x")), "spec.namespace"),
+        (user("bad", plain_spec("bücher")), "spec.namespace"),
+        (user("bad", plain_spec("")), "spec.namespace"),
         (user("bad", json!({})), "namespace"),
         (user(&long, plain_spec("x")), "stands in labels"),
         (user("dotted.name", plain_spec("x")), "without dots"),
@@ -41,6 +43,9 @@ async fn the_server_refuses_what_cannot_work_and_says_what_to_do() {
         let told = admin.refused(&object).await;
         assert!(told.contains(words), "{object}: {told}");
     }
+    // The longest names there are work all the same.
+    let longest = "a".repeat(63);
+    admin.ready_user(&longest, full_spec(&longest)).await;
     // The namespace never changes, also not by way of nothing.
     admin.ready_user("moving", plain_spec("moving-space")).await;
     let told = admin
