@@ -109,8 +109,10 @@ pub fn refusal(error: &kube::Error) -> Refusal {
 fn refusal_of(status: &Status) -> Refusal {
     let message = status.message.as_str();
     match status.code {
-        // A webhook chooses its own code; these words are what the server adds.
-        _ if message.contains("denied the request") => Refusal::Webhook,
+        // Webhooks and policies choose their own codes; these words are what the server adds.
+        _ if message.contains("denied the request") || message.contains("denied request: ") => {
+            Refusal::Webhook
+        }
         404 if kind_missing(status) => Refusal::KindMissing,
         // A create in a namespace that does not exist names the namespace as the thing not found.
         404 => Refusal::NotFound,
@@ -229,6 +231,12 @@ mod tests {
             "x",
         );
         assert_eq!(refusal(&unprocessable), Refusal::Webhook);
+        let policy = status(
+            422,
+            "services \"x\" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no",
+            "x",
+        );
+        assert_eq!(refusal(&policy), Refusal::Webhook);
         assert_eq!(
             refusal(&status(422, "spec.cpu: Invalid value", "x")),
             Refusal::Invalid

@@ -4,6 +4,7 @@ mod rights;
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Namespace, PersistentVolumeClaim, Service};
 use k8s_openapi::api::networking::v1::Ingress;
@@ -19,12 +20,15 @@ use kite_api::{KiteHostClaim, KitePlatform, KiteUser, KiteVirtualMachine};
 use kite_kubevirt::read::{DataSource, DataVolume, VirtualMachine, VirtualMachineInstance};
 use kite_runtime::apply::Writer;
 use kite_runtime::pass::drive;
+use kite_runtime::settings::duration;
 use kite_runtime::{Cache, Feeds, Key, Process, Program, Watch};
 use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt};
 
 use crate::apply::login::Logins;
 use crate::reconcile::VmPass;
+use crate::standstill::Standstill;
+use crate::turns::{self, Turns};
 
 pub use rights::RULES;
 
@@ -40,6 +44,13 @@ pub struct Flags {
     /// Whether guests' memory may grow while they run; false where nodes are neither amd64 nor arm64.
     #[arg(long, env = "KITE_MEMORY_GROWS", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub memory_grows: bool,
+    /// How long a clone that makes no progress counts among those of its image that are under way.
+    #[arg(long, env = "KITE_CLONE_PATIENCE", default_value = "5m", value_parser = duration, value_name = "TIME")]
+    pub clone_patience: Duration,
+    /// How long an object may stand in the way of a deletion before that is told. The default leaves
+    /// room for a guest that takes its half minute to shut down.
+    #[arg(long, env = "KITE_DELETION_PATIENCE", default_value = "60s", value_parser = duration, value_name = "TIME")]
+    pub deletion_patience: Duration,
 }
 
 /// The program.
@@ -53,13 +64,14 @@ impl Program for KiteVm {
 
     async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
         let mut feeds = Feeds::new(process.health.clone());
-        let world = World::watch(&mut feeds, &process);
+        let world = World::watch(&mut feeds, &process, &flags);
         let writer = Writer::new(
             process.client.clone(),
             Controller::Vm.name(),
             Arc::clone(&process.metrics),
         );
-        let pass = VmPass::new(world, writer, process.events.clone(), flags);
+        let standstill = Standstill::new(flags.deletion_patience, process.metrics.registry())?;
+        let pass = VmPass::new(world, writer, process.events.clone(), flags, standstill);
         drive(&process, feeds, pass).await
     }
 }
@@ -98,10 +110,14 @@ pub struct World {
     pub malformed: Cache<Meta<KiteVirtualMachine>>,
     /// Own writes of Secrets; they are never watched (rule C-20).
     pub logins: Logins,
+    /// Who may begin to clone an image.
+    pub turns: Turns,
 }
 
 impl World {
-    fn watch(feeds: &mut Feeds, process: &Process) -> Self {
+    fn watch(feeds: &mut Feeds, process: &Process, flags: &Flags) -> Self {
+        let turns = Turns::new(flags.clone_patience, feeds.waker());
+        let rows = turns.clone();
         let client = || process.client.clone();
         let machines = Watch::objects("KiteVirtualMachine", client()).reads(reads_of_machine);
         let machines = feeds.primary(machines);
@@ -115,7 +131,15 @@ impl World {
         Self {
             vms: feeds.watch(vms.reads(reads_of_vm), to_machine),
             vmis: feeds.watch(guests, to_machine),
-            disks: feeds.watch(disks.reads(reads_of_disk), to_machine),
+            disks: feeds.watch(
+                disks.reads(reads_of_disk),
+                move |key, disk: Option<&DataVolume>| {
+                    if let Some(image) = disk.and_then(turns::image_of) {
+                        rows.changed(&image);
+                    }
+                    to_machine(key, disk)
+                },
+            ),
             claims: feeds.watch(claims, to_machine),
             services: feeds.watch(services, to_machine),
             ingresses: feeds.watch(ingresses, to_machine),
@@ -128,6 +152,7 @@ impl World {
             crd: around.crd,
             malformed: Cache::new(|_| 0),
             logins: Logins::default(),
+            turns,
             machines,
         }
     }
@@ -262,14 +287,17 @@ fn reads_of_vm(vm: &VirtualMachine) -> u64 {
     reads_of(&vm.metadata, vm.spec.as_ref())
 }
 
-/// What a pass reads of a DataVolume; its progress is kite-datavolume's.
+/// What a pass reads of a DataVolume, and whether its clone has ended; its progress is
+/// kite-datavolume's.
 fn reads_of_disk(disk: &DataVolume) -> u64 {
-    reads_of(&disk.metadata, disk.spec.as_ref())
+    reads_of(&disk.metadata, (disk.spec.as_ref(), turns::is_over(disk)))
 }
 
 fn reads_of(meta: &kube::core::ObjectMeta, spec: impl serde::Serialize) -> u64 {
     let mut hasher = DefaultHasher::new();
-    meta.deletion_timestamp.is_some().hash(&mut hasher);
+    // What holds an object matters once it is to go (rule V-21).
+    let going = meta.deletion_timestamp.as_ref();
+    going.map(|_| &meta.finalizers).hash(&mut hasher);
     meta.labels.hash(&mut hasher);
     meta.annotations.hash(&mut hasher);
     meta.owner_references

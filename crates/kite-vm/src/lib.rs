@@ -9,7 +9,9 @@ pub mod controller;
 pub mod observe;
 pub mod plan;
 pub mod reconcile;
+pub mod standstill;
 pub mod status;
+pub mod turns;
 pub mod validate;
 
 pub use controller::{KiteVm, RULES};

@@ -5,12 +5,14 @@
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
-use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE, RETAINED};
+use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE};
 use kite_api::quantity;
 use kite_render::validate::{DnsName, ValidMachine};
 use kube::core::ObjectMeta;
 
+use crate::apply::delete::left_behind::is_retained;
 use crate::observe::{Observed, annotation};
+use crate::turns;
 
 /// What to do about the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,15 +83,8 @@ fn foreign(seen: &Observed) -> Option<Disk> {
 }
 
 fn retained(seen: &Observed) -> Option<Disk> {
-    let marked = |meta: &ObjectMeta| {
-        meta.labels
-            .as_ref()
-            .is_some_and(|l| l.contains_key(RETAINED))
-    };
-    let claim = seen
-        .claim
-        .as_ref()
-        .filter(|c| marked(&c.metadata) && !seen.binds(&c.metadata))?;
+    let kept = |meta: &ObjectMeta| is_retained(meta) && !seen.binds(meta);
+    let claim = seen.claim.as_ref().filter(|c| kept(&c.metadata))?;
     let uid = claim.metadata.uid.clone().unwrap_or_default();
     let adopt = annotation(&seen.machine.metadata, ADOPT_RETAINED_DISK) == Some(uid.as_str());
     Some(Disk::Retained { claim: uid, adopt })
@@ -157,6 +152,13 @@ pub enum Growth {
 /// CDI has inflated the claim by the file system's overhead, so the larger request is the old
 /// one in the proportion of the new size to the old; asking for less than it has is refused.
 pub fn growth(seen: &Observed, machine: &ValidMachine, claim: &PersistentVolumeClaim) -> Growth {
+    let bound = claim.status.as_ref().and_then(|s| s.phase.as_deref()) == Some("Bound");
+    let filling = seen.own_disk().is_some_and(|d| !turns::is_over(d));
+    if !bound || filling {
+        // The server grows bound claims only, and one that is being filled would be outgrown; both
+        // wake us when they change.
+        return Growth::None;
+    }
     let wanted = machine.disk.get();
     let requested = claim
         .spec

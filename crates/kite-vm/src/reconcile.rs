@@ -1,26 +1,28 @@
-//! The pass over one machine, in its five steps.
+//! The pass over one machine, in its five steps; a machine that is to go takes a way of its own.
+
+mod removal;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
 use kite_api::condition::{self, RESOURCES_APPLIED, STALLED, Wanted};
 use kite_api::labels::{Controller, VM_FINALIZER};
 use kite_api::machine::{KiteVirtualMachineStatus, Phase};
 use kite_api::ownership::part_of;
 use kite_api::{KitePlatform, KiteVirtualMachine};
 use kite_render::platform::InForce;
-use kite_render::validate::{MachineOwner, Problems};
+use kite_render::validate::{MachineOwner, Problems, ValidPlatform};
 use kite_runtime::apply::{Place, WriteError, Writer};
 use kite_runtime::events::Events;
 use kite_runtime::patience::Patience;
 use kite_runtime::{Class, Failure, Key, Next, Pass, Refusal};
 use kube::{Api, ResourceExt};
 
-use crate::apply::delete::{self, Progress};
-use crate::apply::{self, Trouble};
+use crate::apply::delete::left_behind;
+use crate::apply::{self, Trouble, previous};
 use crate::controller::{Flags, World};
 use crate::observe::Observed;
+use crate::standstill::Standstill;
 use crate::status::{self, Outcome};
 use crate::validate;
 
@@ -62,18 +64,27 @@ pub struct VmPass {
     pub events: Events,
     /// Its own flags.
     pub flags: Flags,
+    /// Deletions that stand still.
+    pub standstill: Standstill,
     platform: InForce,
     claims: Patience,
 }
 
 impl VmPass {
     /// A pass over what is watched.
-    pub fn new(world: World, writer: Writer, events: Events, flags: Flags) -> Self {
+    pub fn new(
+        world: World,
+        writer: Writer,
+        events: Events,
+        flags: Flags,
+        standstill: Standstill,
+    ) -> Self {
         Self {
             world,
             writer,
             events,
             flags,
+            standstill,
             platform: InForce::default(),
             claims: Patience::new(CLAIM_PATIENCE),
         }
@@ -87,13 +98,32 @@ impl Pass for VmPass {
         if key.namespace.is_empty() {
             return self.platform(&key).await;
         }
-        let Some(machine) = self.world.machines.get(&key) else {
-            return self.absent(&key).await;
-        };
-        let owner = MachineOwner::of(&machine).map_err(Error::Identity)?;
+        let machine = self.world.machines.get(&key);
         let platform = self
             .platform
             .current(self.world.platform_object().as_deref());
+        let waits = machine.as_ref().filter(|m| apply::disk::waits_by_status(m));
+        let standing = waits.map(|m| {
+            let image = Key::new(platform.image_namespace.as_str(), &m.spec.image);
+            (image, m.metadata.creation_timestamp.clone())
+        });
+        self.world.turns.begin(&key, standing);
+        let next = match machine {
+            Some(machine) => Box::pin(self.present(machine, platform)).await,
+            None => self.absent(&key).await,
+        };
+        self.world.turns.end(&key);
+        next
+    }
+}
+
+impl VmPass {
+    async fn present(
+        &self,
+        machine: Arc<KiteVirtualMachine>,
+        platform: Arc<ValidPlatform>,
+    ) -> Result<Next, Error> {
+        let owner = MachineOwner::of(&machine).map_err(Error::Identity)?;
         let seen = Observed::of(&self.world, machine, owner, platform);
         if seen.is_going() {
             return self.delete(seen).await;
@@ -105,6 +135,9 @@ impl Pass for VmPass {
         }
         match validate::accept(&seen) {
             Ok(machine) => {
+                let seen = previous::make_way(self, seen)
+                    .await
+                    .map_err(Error::Trouble)?;
                 let applied = apply::everything(self, &seen, &machine).await;
                 self.conclude(&seen, &applied).await
             }
@@ -112,13 +145,11 @@ impl Pass for VmPass {
                 let applied = apply::power_only(self, &seen).await;
                 self.tell(&seen, &Outcome::Refused(&refused, &applied))
                     .await?;
-                Ok(Next::OnChange)
+                Ok(applied.again.map_or(Next::OnChange, Next::Within))
             }
         }
     }
-}
 
-impl VmPass {
     async fn with_finalizer(&self, mut seen: Observed) -> Result<Observed, Error> {
         if !seen.machine.finalizers().iter().any(|f| f == VM_FINALIZER) {
             let place = self.place(&seen.key);
@@ -155,49 +186,12 @@ impl VmPass {
                 class: retry_class(trouble),
                 ..trouble.clone()
             })),
-            None => Ok(Next::OnChange),
-        }
-    }
-
-    /// Rules V-18 and V-20.
-    async fn delete(&self, seen: Observed) -> Result<Next, Error> {
-        let mine = seen.machine.finalizers().iter().any(|f| f == VM_FINALIZER);
-        if !mine && seen.machine.metadata.deletion_timestamp.is_some() {
-            // Nothing is written after our finalizer is gone.
-            return Ok(Next::OnChange);
-        }
-        if seen.status().phase != Some(Phase::Deleting) {
-            self.tell(&seen, &Outcome::Deleting(None)).await?;
-        }
-        if self.world.removal_held(Timestamp::now()) {
-            let held = Trouble::stalled(
-                "RemovalHeld",
-                "the kind KiteVirtualMachine itself is being removed, which would take every machine away; nothing is removed until its CustomResourceDefinition carries the annotation kite.dev/acknowledge-deletion with the time of now, for instance kubectl annotate crd kitevirtualmachines.kite.dev kite.dev/acknowledge-deletion=$(date -u +%FT%TZ)",
-            );
-            self.tell(&self.again(&seen), &Outcome::Deleting(Some(&held)))
-                .await?;
-            return Ok(Next::OnChange);
-        }
-        match delete::children(self, &seen).await {
-            Err(trouble) if matches!(trouble.class, Class::Transient | Class::Conflict) => {
-                Err(Error::Trouble(trouble))
-            }
-            Err(trouble) => {
-                self.tell(&self.again(&seen), &Outcome::Deleting(Some(&trouble)))
-                    .await?;
-                Err(Error::Trouble(trouble))
-            }
-            Ok(Progress::Waiting) => {
-                self.tell(&self.again(&seen), &Outcome::Deleting(None))
-                    .await?;
-                Ok(Next::OnChange)
-            }
-            Ok(Progress::Done) => self.finish(&seen).await,
+            None => Ok(applied.again.map_or(Next::OnChange, Next::Within)),
         }
     }
 
     /// The same machine after this pass's own writes.
-    fn again(&self, seen: &Observed) -> Observed {
+    pub fn again(&self, seen: &Observed) -> Observed {
         let machine = self
             .world
             .machines
@@ -209,28 +203,6 @@ impl VmPass {
             seen.owner.clone(),
             Arc::clone(&seen.platform),
         )
-    }
-
-    /// Everything is gone: the object itself, then our finalizer.
-    async fn finish(&self, seen: &Observed) -> Result<Next, Error> {
-        let mut machine = Arc::clone(&seen.machine);
-        if machine.metadata.deletion_timestamp.is_none() {
-            if !seen.machine.spec.delete {
-                // The namespace goes; its controller deletes the object.
-                return Ok(Next::OnChange);
-            }
-            let fresh = self.world.machines.get(&seen.key).unwrap_or(machine);
-            delete::object(self, &fresh, &seen.key).await?;
-            match self.world.machines.get(&seen.key) {
-                Some(going) => machine = going,
-                None => return Ok(Next::Gone),
-            }
-        }
-        self.writer
-            .remove_finalizer(&self.place(&seen.key), machine.as_ref(), VM_FINALIZER)
-            .await?;
-        self.world.logins.forget(seen.owner.uid.as_str());
-        Ok(Next::OnChange)
     }
 
     /// No machine of that name can be read: a malformed one, or none.
@@ -265,7 +237,8 @@ impl VmPass {
             self.writer.status(&place, &part, version, false).await?;
             return Ok(Next::OnChange);
         }
-        delete::left_behind(self, key)
+        self.standstill.forget(key);
+        left_behind::collect(self, key)
             .await
             .map_err(Error::Trouble)?;
         Ok(Next::Gone)

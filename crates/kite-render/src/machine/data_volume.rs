@@ -49,7 +49,7 @@ pub fn data_volume(
 }
 
 /// The word that the API uses.
-const fn policy_text(policy: DeletionPolicy) -> &'static str {
+pub const fn policy_text(policy: DeletionPolicy) -> &'static str {
     match policy {
         DeletionPolicy::Delete => "Delete",
         DeletionPolicy::Retain => "Retain",

@@ -15,7 +15,7 @@ mod virtual_machine;
 use crate::validate::MachineOwner;
 
 pub use cloud_init::{Login, Password, USER_DATA, cloud_init, login_hash};
-pub use data_volume::data_volume;
+pub use data_volume::{data_volume, policy_text};
 pub use host_claim::host_claim;
 pub use ingress::ingress;
 pub use service::{HTTP, Port, SSH, service};

@@ -1,25 +1,27 @@
-//! Taking a machine away (rules V-18 to V-20), and disks that were left behind.
+//! Taking a machine away (rules V-18 to V-20).
 //!
 //! The order: Ingress and Service, the VirtualMachine, then, when machine and
 //! guest are seen to be gone by a live look, the disk and the Secrets. The disk
 //! never goes under a running guest. Own objects only, each by UID.
 
+pub mod blocked;
+pub mod left_behind;
+
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret};
-use kite_api::labels::{DELETION_POLICY, RETAINED, VM_UID};
+use kite_api::labels::VM_UID;
 use kite_api::machine::DeletionPolicy;
 use kite_api::{KiteVirtualMachine, condition};
-use kite_kubevirt::read::{DataVolume, VirtualMachine, VirtualMachineInstance};
+use kite_kubevirt::read::{DataVolume, VirtualMachineInstance};
 use kite_render::machine::{cloud_init_name, ssh_key_name};
 use kite_runtime::apply::{Place, WriteError};
 use kite_runtime::{Key, Refusal};
 use kube::Api;
 use kube::api::PropagationPolicy;
 use kube::core::ObjectMeta;
-use serde_json::json;
 
 use super::{Trouble, domain};
 use crate::controller::Meta;
-use crate::observe::{Observed, annotation};
+use crate::observe::Observed;
 use crate::reconcile::VmPass;
 
 /// How far a deletion has come.
@@ -180,7 +182,7 @@ async fn disk(pass: &VmPass, seen: &Observed) -> Result<bool, Trouble> {
         .as_deref()
         .filter(|c| is_ours(seen, Some(&c.metadata)));
     if keeps_disk(seen) {
-        retain(pass, &seen.key, disk, claim).await?;
+        left_behind::retain(pass, &seen.key, disk, claim).await?;
         return Ok(true);
     }
     remove(pass, &seen.key, disk, claim).await?;
@@ -226,41 +228,6 @@ fn is_owned_by_a_disk(claim: &PersistentVolumeClaim) -> bool {
         .iter()
         .flatten()
         .any(|o| o.kind == "DataVolume")
-}
-
-/// Marks a disk as retained, unless it is already (rule V-19).
-async fn retain(
-    pass: &VmPass,
-    key: &Key,
-    disk: Option<&DataVolume>,
-    claim: Option<&PersistentVolumeClaim>,
-) -> Result<(), Trouble> {
-    let marked = |meta: &ObjectMeta| {
-        meta.labels
-            .as_ref()
-            .is_some_and(|l| l.contains_key(RETAINED))
-    };
-    let mark =
-        json!([{"op": "add", "path": "/metadata/labels/kite.dev~1retained", "value": "true"}]);
-    if let Some(disk) = disk.filter(|d| !marked(&d.metadata)) {
-        let place = place(pass, &pass.world.disks, key);
-        pass.writer
-            .patch(&place, "mark as retained", tested(&disk.metadata, &mark))
-            .await?;
-    }
-    if let Some(claim) = claim.filter(|c| !marked(&c.metadata)) {
-        let place = place(pass, &pass.world.claims, key);
-        pass.writer
-            .patch(&place, "mark as retained", tested(&claim.metadata, &mark))
-            .await?;
-    }
-    Ok(())
-}
-
-fn tested(meta: &ObjectMeta, operations: &serde_json::Value) -> serde_json::Value {
-    let mut all = vec![json!({"op": "test", "path": "/metadata/uid", "value": meta.uid})];
-    all.extend(operations.as_array().cloned().unwrap_or_default());
-    json!(all)
 }
 
 /// Takes the Secrets away. In a namespace that goes Kubernetes takes them itself, and the
@@ -330,44 +297,4 @@ pub async fn object(
         .delete(&place, &machine.metadata, PropagationPolicy::Background)
         .await?;
     Ok(())
-}
-
-/// Deals with a disk whose machine is gone without kite-vm having taken leave of it, because
-/// its finalizer was removed by hand: by the policy recorded on it, after a live look (rule V-19).
-pub async fn left_behind(pass: &VmPass, key: &Key) -> Result<(), Trouble> {
-    let claim = pass.world.claims.get(key);
-    let Some(disk) = pass.world.disks.get(key) else {
-        return Ok(());
-    };
-    let Some(uid) = annotation(&disk.metadata, VM_UID).map(str::to_owned) else {
-        return Ok(());
-    };
-    let retained = disk
-        .metadata
-        .labels
-        .as_ref()
-        .is_some_and(|l| l.contains_key(RETAINED));
-    if retained || disk.metadata.deletion_timestamp.is_some() {
-        return Ok(());
-    }
-    let machines = place(pass, &pass.world.machines, key);
-    let lives = pass
-        .writer
-        .live(&machines)
-        .await?
-        .is_some_and(|m| m.metadata.uid.as_deref() == Some(uid.as_str()));
-    let vms: Place<'_, VirtualMachine> = place(pass, &pass.world.vms, key);
-    let guests: Place<'_, Meta<VirtualMachineInstance>> = place(pass, &pass.world.vmis, key);
-    if lives
-        || pass.writer.live(&vms).await?.is_some()
-        || pass.writer.live(&guests).await?.is_some()
-    {
-        return Ok(());
-    }
-    let claim = claim.filter(|c| annotation(&c.metadata, VM_UID) == Some(uid.as_str()));
-    if annotation(&disk.metadata, DELETION_POLICY) == Some("Retain") {
-        retain(pass, key, Some(&disk), claim.as_deref()).await
-    } else {
-        remove(pass, key, Some(&disk), claim.as_deref()).await
-    }
 }

@@ -1,20 +1,28 @@
 //! The disk: made once, grown, adopted, and never silently made again.
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE, RETAINED};
+use kite_api::KiteVirtualMachine;
+use kite_api::condition::RESOURCES_APPLIED;
+use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DELETION_POLICY, DISK_SIZE};
 use kite_kubevirt::read::DataVolume;
-use kite_render::machine::{child_name, data_volume};
+use kite_render::machine::{child_name, data_volume, policy_text};
 use kite_render::validate::{DnsName, ValidMachine};
 use kite_runtime::apply::{Place, WriteError};
+use kite_runtime::{Class, Key};
 use kube::Api;
 use kube::api::PropagationPolicy;
 use kube::core::ObjectMeta;
 use serde_json::json;
 
+use super::delete::left_behind::is_retained;
 use super::{Applied, Trouble};
-use crate::observe::Observed;
+use crate::observe::{Observed, annotation};
 use crate::plan::{self, Disk, Growth};
 use crate::reconcile::VmPass;
+use crate::turns::{self, Turn};
+
+/// The reason of a machine whose image is being cloned often enough already (rule V-14).
+const WAITING_FOR_TURN: &str = "WaitingForClones";
 
 /// Brings the disk forward and tells how it stands.
 pub async fn ensure(
@@ -46,6 +54,7 @@ async fn bring(
         Disk::Present { claim } => {
             applied.disk = true;
             applied.claim_uid = Some(claim.clone());
+            record_policy(pass, seen).await?;
             grow(pass, seen, machine).await
         }
         Disk::Filling => {
@@ -54,11 +63,17 @@ async fn bring(
             Ok(())
         }
         Disk::Create => {
+            if let Turn::Later(again) = turn(pass, seen, machine) {
+                applied.again = again;
+                return Err(waits_for_turn(machine));
+            }
             let wanted = data_volume(machine, &seen.platform, class);
-            pass.writer
+            let made = pass
+                .writer
                 .ensure(&place(pass, seen), &wanted, |m| seen.binds(m), |_| true)
-                .await
-                .map_err(clone_refused)?;
+                .await;
+            pass.world.turns.taken(&seen.key);
+            made.map_err(|error| clone_refused(error, name))?;
             applied.disk = true;
             applied.waits_for_claim = true;
             Ok(())
@@ -95,7 +110,9 @@ async fn bring(
             adopt(pass, seen).await?;
             applied.disk = true;
             applied.claim_uid = Some(claim.clone());
-            Ok(())
+            let seen = pass.again(seen);
+            record_policy(pass, &seen).await?;
+            grow(pass, &seen, machine).await
         }
         Disk::Foreign(kind) => Err(WriteError::NameConflict {
             kind: (*kind).to_owned(),
@@ -109,9 +126,63 @@ async fn bring(
     }
 }
 
-/// CDI asks whether kite-vm may clone out of the image namespace.
-fn clone_refused(error: WriteError) -> Trouble {
+/// Asks whether this machine may begin to clone its image (rule V-14).
+fn turn(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Turn {
+    let image = Key::new(
+        seen.platform.image_namespace.as_str(),
+        machine.image.as_str(),
+    );
+    let limit = usize::try_from(seen.platform.limits.clones_per_image).unwrap_or(1);
+    let of_image = |disk: &DataVolume| turns::image_of(disk).as_ref() == Some(&image);
+    let waits = |m: &KiteVirtualMachine| {
+        m.spec.image == image.name && waits_by_status(m) && Key::of(m) != seen.key
+    };
+    let place = |m: &KiteVirtualMachine| (m.metadata.creation_timestamp.clone(), Key::of(m));
+    pass.world.turns.ask(
+        &image,
+        place(&seen.machine),
+        limit,
+        || pass.world.disks.select(of_image),
+        || {
+            let standing = pass.world.machines.select(waits);
+            standing.iter().map(|m| place(m)).collect()
+        },
+    )
+}
+
+/// Whether a machine's status says that it waits for its turn.
+pub fn waits_by_status(machine: &KiteVirtualMachine) -> bool {
+    let conditions = machine.status.iter().flat_map(|s| &s.conditions);
+    conditions
+        .into_iter()
+        .any(|c| c.type_ == RESOURCES_APPLIED && c.reason == WAITING_FOR_TURN)
+}
+
+/// It is woken when its turn comes, so nothing is tried again meanwhile.
+fn waits_for_turn(machine: &ValidMachine) -> Trouble {
+    Trouble {
+        class: Class::Invalid,
+        ..Trouble::waiting(
+            WAITING_FOR_TURN,
+            format!(
+                "as many disks as the platform allows at once are being cloned from image {}; this machine's turn comes when one of them is finished, the oldest machine first",
+                machine.image
+            ),
+        )
+    }
+}
+
+/// CDI asks whether kite-vm may clone out of the image namespace, and makes no disk where a claim
+/// of its name stands already; the watch does not show one of somebody else's.
+fn clone_refused(error: WriteError, name: String) -> Trouble {
     let trouble = Trouble::from(error);
+    if trouble.message.contains("Destination PVC") && trouble.message.contains("already exists") {
+        return WriteError::NameConflict {
+            kind: "PersistentVolumeClaim".into(),
+            name,
+        }
+        .into();
+    }
     if !trouble.message.contains("permissions in clone source") {
         return trouble;
     }
@@ -177,15 +248,46 @@ async fn adopt(pass: &VmPass, seen: &Observed) -> Result<(), Trouble> {
         ])
     };
     // The claim last: once it is bound, the disk counts as ours.
-    let marked = |meta: &ObjectMeta| meta.labels.iter().flatten().any(|(l, _)| l == RETAINED);
-    if let Some(disk) = seen.disk.as_ref().filter(|d| marked(&d.metadata)) {
+    if let Some(disk) = seen.disk.as_ref().filter(|d| is_retained(&d.metadata)) {
         pass.writer
             .patch(&place(pass, seen), "adopt", bind(&disk.metadata))
             .await?;
     }
-    if let Some(claim) = seen.claim.as_ref().filter(|c| marked(&c.metadata)) {
+    if let Some(claim) = seen.claim.as_ref().filter(|c| is_retained(&c.metadata)) {
         pass.writer
             .patch(&claim_place(pass, seen), "adopt", bind(&claim.metadata))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Notes on disk and claim what becomes of them should their machine be forced away, where that
+/// has changed since they were made (rule V-19).
+async fn record_policy(pass: &VmPass, seen: &Observed) -> Result<(), Trouble> {
+    let policy = policy_text(seen.machine.spec.deletion_policy);
+    let other = |meta: &ObjectMeta| annotation(meta, DELETION_POLICY) != Some(policy);
+    let note = |meta: &ObjectMeta| {
+        json!([
+            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
+            {"op": "add", "path": "/metadata/annotations/kite.dev~1deletion-policy", "value": policy},
+        ])
+    };
+    if let Some(disk) = seen.own_disk().filter(|d| other(&d.metadata)) {
+        pass.writer
+            .patch(
+                &place(pass, seen),
+                "note the policy on",
+                note(&disk.metadata),
+            )
+            .await?;
+    }
+    if let Some(claim) = seen.own_claim().filter(|c| other(&c.metadata)) {
+        pass.writer
+            .patch(
+                &claim_place(pass, seen),
+                "note the policy on",
+                note(&claim.metadata),
+            )
             .await?;
     }
     Ok(())

@@ -12,6 +12,9 @@ pub mod disk;
 pub mod domain;
 pub mod login;
 pub mod machine;
+pub mod previous;
+
+use std::time::Duration;
 
 use kite_api::condition::{DEPENDENCY_MISSING, NAME_CONFLICT};
 use kite_api::machine::{OnGuestShutdown, PowerState};
@@ -111,6 +114,8 @@ pub struct Applied {
     pub troubles: Vec<Trouble>,
     /// The DataVolume was made and its claim is still to come.
     pub waits_for_claim: bool,
+    /// When to look again although nothing may have changed.
+    pub again: Option<Duration>,
 }
 
 impl Applied {
@@ -121,6 +126,9 @@ impl Applied {
 
 /// Makes sure that everything a valid machine needs is there.
 pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Applied {
+    if let Some(kind) = previous::in_the_way(seen) {
+        return previous::nothing_yet(seen, kind);
+    }
     let mut applied = Applied::default();
     let starts = machine::starts(seen, machine);
     let login = login::ensure(pass, seen, machine, starts).await;

@@ -12,11 +12,15 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::core::v1::Namespace;
+use k8s_openapi::api::events::v1::Event;
 use kite_api::condition;
 use kite_api::{Condition, KiteVirtualMachine};
 use kite_testkit::cluster::{CONTROLLERS, IMAGE};
 use kite_testkit::{Cluster, ClusterOptions, install, wait};
-use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, TypeMeta};
+use kube::api::{
+    DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams, TypeMeta,
+};
 use kube::core::GroupVersionKind;
 use kube::discovery::pinned_kind;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -40,6 +44,7 @@ pub async fn cluster() -> &'static Cluster {
                 .collect();
             let options = ClusterOptions {
                 without,
+                args: vec![("kite-vm", "--deletion-patience=3s".to_owned())],
                 ..ClusterOptions::default()
             };
             Cluster::start(options).await.unwrap()
@@ -189,6 +194,42 @@ impl Place {
             condition_of(m, type_).is_some_and(|c| c.reason == reason)
         })
         .await
+    }
+
+    /// Asks the stand-ins for a fault of one object, such as `guest-shutdown`; nothing ends it.
+    pub async fn fault(&self, name: &str, fault: Option<&str>) {
+        let key = format!("stand-in.kite.dev/{name}");
+        let patch = Patch::Merge(json!({"metadata": {"annotations": {key: fault}}}));
+        Api::<Namespace>::all(self.client.clone())
+            .patch(&self.namespace, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+
+    /// Events about the machine of this name, oldest first: reason and note.
+    pub async fn events(&self, name: &str) -> Vec<(String, String)> {
+        let api = self.api::<Event>();
+        let mut events = api.list(&ListParams::default()).await.unwrap().items;
+        events.retain(|e| {
+            let about = e.regarding.as_ref();
+            about.is_some_and(|r| {
+                r.kind.as_deref() == Some("KiteVirtualMachine") && r.name.as_deref() == Some(name)
+            })
+        });
+        events.sort_by_key(|e| e.event_time.clone().map(|t| t.0));
+        let words = |e: Event| (e.reason.unwrap_or_default(), e.note.unwrap_or_default());
+        events.into_iter().map(words).collect()
+    }
+
+    /// Waits for an event with this reason, and returns its note.
+    pub async fn event(&self, name: &str, reason: &str) -> String {
+        wait::eventually(reason, LONG, async || {
+            let mut events = self.events(name).await.into_iter();
+            events.find(|(r, _)| r == reason)
+        })
+        .await
+        .unwrap()
+        .1
     }
 
     /// Puts an object that is not Kite's under the name of a machine's child (`web` in the object

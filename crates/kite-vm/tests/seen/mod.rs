@@ -87,6 +87,7 @@ pub fn claim(owner: &str, uid: &str, request: &str) -> Arc<PersistentVolumeClaim
     read(json!({
         "metadata": {"name": "web", "uid": uid, "annotations": {"kite.dev/vm-uid": owner}},
         "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": request}}},
+        "status": {"phase": "Bound"},
     }))
 }
 
