@@ -11,6 +11,7 @@
 
 mod demo;
 mod generate;
+mod mutants;
 mod rights;
 mod rules;
 mod test;
@@ -46,6 +47,11 @@ enum Command {
         /// Only this one, for instance `V-15`, or `CR1` for a fault.
         name: Option<String>,
     },
+    /// Change the code that decides, one place at a time, and see whether a test notices.
+    Mutants {
+        /// Only the mutants of these crates.
+        crates: Vec<String>,
+    },
     /// Run every check and every test.
     Test {
         /// Run only the tests whose name contains this.
@@ -76,6 +82,7 @@ fn run(command: Command) -> Result<()> {
         Command::Generate { check: true } => generate::check(),
         Command::Generate { check: false } => generate::write(),
         Command::Tidy => tidy::run(),
+        Command::Mutants { crates } => mutants::run(&crates),
         Command::Rules { name } => rules::run(name.as_deref()),
         Command::Test { name } => test::run(name.as_deref()),
         Command::Demo(options) => demo::run(&options),

@@ -16,6 +16,7 @@ use std::fmt;
 use anyhow::{Result, bail};
 
 use crate::workspace::{self, Source};
+pub(crate) use sources::PURE_STEPS;
 
 /// One thing that is not as it should be.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

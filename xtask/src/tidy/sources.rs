@@ -6,7 +6,7 @@ use super::{Problem, Source};
 const MOST_LINES: usize = 400;
 
 /// The steps of a controller that decide and do nothing.
-const PURE_STEPS: [&str; 3] = ["validate", "plan", "status"];
+pub(crate) const PURE_STEPS: [&str; 3] = ["validate", "plan", "status"];
 
 /// What a pure step has no use for.
 const IMPURE: [&str; 4] = [".await", "async fn", "kube::Client", "kube::Api"];
