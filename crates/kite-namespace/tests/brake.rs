@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kite_api::KiteVirtualMachine;
 use kite_testkit::wait::{eventually, wait_gone};
 use kite_testkit::{KiteProcess, install};
 use kube::api::{DeleteParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use support::*;
 
 const HELD: &str = "kite.dev/deletion-held";
@@ -32,6 +34,7 @@ async fn a_mistake_takes_no_namespace_with_it() {
     the_only_namespace_is_held_until_it_is_acknowledged(&admin, &process).await;
     too_many_at_once_are_held_one_by_one(&admin, &process).await;
     a_list_that_fails_takes_nothing(&admin).await;
+    while_another_kind_is_being_removed_nothing_goes_until_that_is_acknowledged(&admin).await;
     a_removed_kind_takes_nothing(&admin).await;
 }
 
@@ -80,9 +83,7 @@ async fn a_restart_makes_the_brake_forget_nothing(admin: &Admin) {
     for name in &names[3..] {
         gone(admin, name).await;
     }
-    admin
-        .annotate("kite-system", serde_json::json!({RECORD: null}))
-        .await;
+    admin.annotate("kite-system", json!({RECORD: null})).await;
 }
 
 // N-4: a grace period of 0 is the literal sequence; the brake holds all the same.
@@ -115,10 +116,7 @@ async fn the_only_namespace_is_held_until_it_is_acknowledged(admin: &Admin, proc
     // What was said before it was orphaned does not count, nor does a word that is no time.
     for not_a_time in ["true", "2020-01-01T00:00:00Z", "2999-01-01T00:00:00Z"] {
         admin
-            .annotate(
-                "only",
-                serde_json::json!({"kite.dev/acknowledge-deletion": not_a_time}),
-            )
+            .annotate("only", json!({"kite.dev/acknowledge-deletion": not_a_time}))
             .await;
         admin.stays(&["only"], Duration::from_secs(1)).await;
     }
@@ -174,7 +172,7 @@ async fn a_list_that_fails_takes_nothing(admin: &Admin) {
     let whole = roles.get("kite-namespace").await.unwrap();
     let mut less = whole.rules.clone().unwrap();
     less.retain(|rule| !rule.resources.iter().flatten().any(|r| r == "kiteusers"));
-    let with = |rules: &Vec<PolicyRule>| Patch::Merge(serde_json::json!({ "rules": rules }));
+    let with = |rules: &Vec<PolicyRule>| Patch::Merge(json!({ "rules": rules }));
     let merge = PatchParams::default();
     roles
         .patch("kite-namespace", &merge, &with(&less))
@@ -201,6 +199,48 @@ async fn a_list_that_fails_takes_nothing(admin: &Admin) {
         .unwrap();
     process.wait_ready(LIMIT).await.unwrap();
     process.terminate(Duration::from_secs(10)).await;
+}
+
+// N-6: a kind of Kite's that cannot go yet holds every deletion, until an administrator says that it is meant.
+async fn while_another_kind_is_being_removed_nothing_goes_until_that_is_acknowledged(
+    admin: &Admin,
+) {
+    let machine = json!({"apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine",
+        "metadata": {"name": "web", "namespace": "n9", "finalizers": ["example.org/anchor"]},
+        "spec": {"cpu": 1, "memory": "1Gi", "disk": "10Gi", "image": "ubuntu"}});
+    admin.apply(&machine).await;
+    let crds: Api<CustomResourceDefinition> = Api::all(admin.client.clone());
+    let (kind, merge) = ("kitevirtualmachines.kite.dev", PatchParams::default());
+    crds.delete(kind, &DeleteParams::default()).await.unwrap();
+    let process = admin.start(&["--grace-period", "0s"]).await;
+    admin.delete_user("n8").await;
+    let suppressed = async || {
+        let metrics = process.metrics().await.ok()?;
+        let label = "reason=\"removal_held\"";
+        let times = metrics.sum("kite_namespace_deletions_suppressed_total", &[label]);
+        (times > 0.0).then_some(())
+    };
+    eventually("the deletion to be suppressed", LIMIT, suppressed)
+        .await
+        .unwrap();
+    admin.stays(&["n8"], Duration::ZERO).await;
+    let now = k8s_openapi::jiff::Timestamp::now().to_string();
+    let meant = json!({"metadata": {"annotations": {"kite.dev/acknowledge-deletion": now}}});
+    crds.patch(kind, &merge, &Patch::Merge(meant))
+        .await
+        .unwrap();
+    process.terminate(Duration::from_secs(10)).await;
+    // Believed again, the list of users meets the brake next: too many went within this window.
+    let process = admin.start(&["--grace-period", "0s"]).await;
+    assert_eq!(admin.annotated("n8", HELD).await, "Brake");
+    process.terminate(Duration::from_secs(10)).await;
+    let free = json!({"metadata": {"finalizers": null}});
+    let machines: Api<KiteVirtualMachine> = Api::namespaced(admin.client.clone(), "n9");
+    machines
+        .patch("web", &merge, &Patch::Merge(free))
+        .await
+        .unwrap();
+    wait_gone(&crds, kind, LIMIT).await.unwrap();
 }
 
 // N-2, N-6, NS11: the kind itself is removed, and every user with it.

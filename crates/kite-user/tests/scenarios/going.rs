@@ -144,7 +144,7 @@ async fn a_user_does_not_wait_for_its_namespace() {
     assert!(admin.namespaces().get_opt(space).await.unwrap().is_some());
 }
 
-// A finalizer of others is never removed (CR9), and Kite's own is not missed.
+// F-13: a finalizer of others is never removed (CR9), and Kite's own is not missed.
 #[tokio::test]
 async fn finalizers_of_others_stay() {
     let world = world().await;

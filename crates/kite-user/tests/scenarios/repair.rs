@@ -204,6 +204,14 @@ async fn the_labels_of_the_namespace_are_restored() {
             mended.unwrap_or_else(|e| panic!("{label} {value}: {e:#}"));
         }
     }
+    // Policies of others select on this one, and the server itself does not let it lie.
+    let spoof = json!({"metadata": {"labels": {"kubernetes.io/metadata.name": "kube-system"}}});
+    let params = PatchParams::default();
+    let namespaces = admin.namespaces();
+    // Refused or set right: both will do.
+    let _ = namespaces.patch(space, &params, &Patch::Merge(spoof)).await;
+    let now = namespaces.get(space).await.unwrap();
+    assert_eq!(now.labels()["kubernetes.io/metadata.name"], space);
 }
 
 // C-7 (d): a foreign object of each child kind under our name stays as it is, byte for byte; it is
