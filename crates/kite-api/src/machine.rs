@@ -8,6 +8,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::condition::GUEST_SHUT_DOWN;
 use crate::quantity::Quantity;
 
 /// What a user asks for: a size, an image, a login, power and perhaps a host name.
@@ -61,7 +62,9 @@ pub struct KiteVirtualMachineSpec {
     /// Name of an image that the administrator has published. It never changes.
     #[schemars(
         length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+        regex(
+            pattern = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+        )
     )]
     pub image: String,
     /// Whether the machine should run.
@@ -95,7 +98,12 @@ pub struct KiteVirtualMachineSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret_ref: Option<PasswordSecretRef>,
     /// Storage class of the disk. Absent: the platform's. It never changes.
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(
+            pattern = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+        )
+    )]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage_class_name: Option<String>,
     /// What becomes of the disk when the machine is deleted.
@@ -130,11 +138,16 @@ pub struct PasswordSecretRef {
     /// Name of the Secret.
     #[schemars(
         length(min = 1, max = 253),
-        regex(pattern = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$")
+        regex(
+            pattern = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$"
+        )
     )]
     pub name: String,
     /// Key within the Secret.
-    #[schemars(length(min = 1, max = 253), regex(pattern = r"^[-._a-zA-Z0-9]+$"))]
+    #[schemars(
+        length(min = 1, max = 253),
+        regex(pattern = r"^([-_a-zA-Z0-9]|\.[-_a-zA-Z0-9])[-._a-zA-Z0-9]*$")
+    )]
     #[serde(default = "password_key")]
     pub key: String,
 }
@@ -297,6 +310,13 @@ pub struct LastStop {
     /// When it was seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
+}
+
+impl LastStop {
+    /// Whether the guest has shut itself down (rule V-16); every other reason is another kind of end.
+    pub fn is_guest_shut_down(&self) -> bool {
+        self.reason == GUEST_SHUT_DOWN
+    }
 }
 
 /// One way to reach the machine.

@@ -26,6 +26,7 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt};
 
 use crate::apply::login::Logins;
+use crate::power::witness::{Witness, reruns};
 use crate::reconcile::VmPass;
 use crate::standstill::Standstill;
 use crate::turns::{self, Turns};
@@ -110,6 +111,8 @@ pub struct World {
     pub malformed: Cache<Meta<KiteVirtualMachine>>,
     /// Own writes of Secrets; they are never watched (rule C-20).
     pub logins: Logins,
+    /// How guests were seen to end.
+    pub witness: Arc<Witness>,
     /// Who may begin to clone an image.
     pub turns: Turns,
 }
@@ -128,8 +131,16 @@ impl World {
         let services = Watch::objects("Service", client()).labels(MANAGED_SELECTOR);
         let ingresses = Watch::objects("Ingress", client()).labels(MANAGED_SELECTOR);
         let around = Around::watch(feeds, &process.client, &machines);
+        let witness = Arc::<Witness>::default();
+        let ends = Arc::clone(&witness);
         Self {
-            vms: feeds.watch(vms.reads(reads_of_vm), to_machine),
+            vms: feeds.watch(
+                vms.reads(reads_of_vm),
+                move |key, vm: Option<&VirtualMachine>| {
+                    ends.note(key, vm);
+                    to_machine(key, vm)
+                },
+            ),
             vmis: feeds.watch(guests, to_machine),
             disks: feeds.watch(
                 disks.reads(reads_of_disk),
@@ -153,6 +164,7 @@ impl World {
             malformed: Cache::new(|_| 0),
             logins: Logins::default(),
             turns,
+            witness,
             machines,
         }
     }
@@ -264,6 +276,8 @@ fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
     if let Some(status) = &machine.status {
         status.virtual_machine_uid.hash(&mut hasher);
         status.phase.hash(&mut hasher);
+        let last = status.last_stop.as_ref();
+        last.map(|l| (&l.instance_uid, &l.reason)).hash(&mut hasher);
         let types = [
             conditions_of(Controller::Vm),
             &[POWER_IN_SYNC, SERVICE_READY, DISK_READY],
@@ -282,9 +296,19 @@ fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
     hasher.finish()
 }
 
-/// What a pass reads of a VirtualMachine: everything Kite writes, and whether it goes.
+/// What a pass reads of a VirtualMachine: everything Kite writes, whether it goes, and KubeVirt's
+/// word for it where it may have to be started (rule V-16).
 fn reads_of_vm(vm: &VirtualMachine) -> u64 {
-    reads_of(&vm.metadata, vm.spec.as_ref())
+    let status = vm.status.as_ref().filter(|_| reruns(vm)).map(|s| {
+        (
+            &s.run_strategy,
+            &s.printable_status,
+            s.created,
+            s.observed_generation,
+            &s.state_change_requests,
+        )
+    });
+    reads_of(&vm.metadata, (vm.spec.as_ref(), status))
 }
 
 /// What a pass reads of a DataVolume, and whether its clone has ended; its progress is

@@ -6,8 +6,10 @@
 
 pub mod apply;
 pub mod controller;
+pub mod news;
 pub mod observe;
 pub mod plan;
+pub mod power;
 pub mod reconcile;
 pub mod standstill;
 pub mod status;

@@ -18,6 +18,8 @@ use kite_runtime::Key;
 use kube::core::ObjectMeta;
 
 use crate::controller::{Meta, World};
+use crate::power::witness::End;
+use crate::power::{Guest, Situation};
 
 /// Everything a pass decides from.
 pub struct Observed {
@@ -49,6 +51,8 @@ pub struct Observed {
     pub hosts: Vec<Arc<KiteHostClaim>>,
     /// All storage classes.
     pub classes: Vec<Arc<StorageClass>>,
+    /// How its last guest ended, if this process saw it (rule V-16).
+    pub end: Option<End>,
     /// Whether the cluster serves KubeVirt's kinds.
     pub kubevirt: bool,
     /// Whether the cluster serves CDI's kinds.
@@ -104,6 +108,7 @@ impl Observed {
             ingress: world.ingresses.get(&key),
             hosts: world.hosts.select(|h| h.spec.uid == uid),
             classes: world.classes.all(),
+            end: world.witness.end(&key),
             kubevirt: world.vms.is_served() && world.vmis.is_served(),
             cdi: world.disks.is_served() && world.images.is_served(),
             key,
@@ -157,6 +162,29 @@ impl Observed {
     /// The VirtualMachine, if it is ours.
     pub fn own_vm(&self) -> Option<&Arc<VirtualMachine>> {
         self.vm.as_ref().filter(|vm| self.owns(&vm.metadata))
+    }
+
+    /// The guest, if it is this machine's.
+    pub fn guest(&self) -> Option<Guest> {
+        let meta = &self.vmi.as_ref()?.metadata;
+        let label = meta.labels.as_ref()?.get(VM_UID)?;
+        (label == self.owner.uid.as_str()).then_some(match meta.deletion_timestamp {
+            Some(_) => Guest::Going,
+            None => Guest::There,
+        })
+    }
+
+    /// What is known when power is decided on (rule V-16).
+    pub fn situation<'a>(&'a self, status: &'a KiteVirtualMachineStatus) -> Situation<'a> {
+        let spec = &self.machine.spec;
+        Situation {
+            power: spec.power_state,
+            on_guest_shutdown: spec.on_guest_shutdown,
+            vm: self.own_vm().map(AsRef::as_ref),
+            guest: self.guest(),
+            status,
+            seen: self.end,
+        }
     }
 
     /// The DataVolume, if it is ours.

@@ -1,27 +1,28 @@
 //! The pass over one machine, in its five steps; a machine that is to go takes a way of its own.
 
 mod removal;
+mod tell;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use kite_api::condition::{self, RESOURCES_APPLIED, STALLED, Wanted};
-use kite_api::labels::{Controller, VM_FINALIZER};
+use kite_api::labels::VM_FINALIZER;
 use kite_api::machine::{KiteVirtualMachineStatus, Phase};
-use kite_api::ownership::part_of;
 use kite_api::{KitePlatform, KiteVirtualMachine};
 use kite_render::platform::InForce;
 use kite_render::validate::{MachineOwner, Problems, ValidPlatform};
 use kite_runtime::apply::{Place, WriteError, Writer};
 use kite_runtime::events::Events;
 use kite_runtime::patience::Patience;
-use kite_runtime::{Class, Failure, Key, Next, Pass, Refusal};
+use kite_runtime::{Class, Failure, Key, Next, Pass};
 use kube::{Api, ResourceExt};
 
 use crate::apply::delete::left_behind;
 use crate::apply::{self, Trouble, previous};
 use crate::controller::{Flags, World};
 use crate::observe::Observed;
+use crate::power::pace::Pace;
 use crate::standstill::Standstill;
 use crate::status::{self, Outcome};
 use crate::validate;
@@ -29,6 +30,9 @@ use crate::validate;
 /// CDI makes the claim within a tenth of a second; a status that says "waiting for the claim"
 /// in between would be one write that nobody can read.
 const CLAIM_PATIENCE: Duration = Duration::from_secs(2);
+
+/// An error that passes by itself is told when it has stood for so long, which is five tries or so.
+const ERROR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Why a pass is tried again.
 #[derive(Debug, thiserror::Error)]
@@ -64,10 +68,13 @@ pub struct VmPass {
     pub events: Events,
     /// Its own flags.
     pub flags: Flags,
+    /// How soon a machine without a guest is started again.
+    pub pace: Pace,
     /// Deletions that stand still.
     pub standstill: Standstill,
     platform: InForce,
     claims: Patience,
+    errors: Patience,
 }
 
 impl VmPass {
@@ -84,9 +91,11 @@ impl VmPass {
             writer,
             events,
             flags,
+            pace: Pace::default(),
             standstill,
             platform: InForce::default(),
             claims: Patience::new(CLAIM_PATIENCE),
+            errors: Patience::new(ERROR_PATIENCE),
         }
     }
 }
@@ -142,10 +151,15 @@ impl VmPass {
                 self.conclude(&seen, &applied).await
             }
             Err(refused) => {
-                let applied = apply::power_only(self, &seen).await;
+                let mut applied = apply::power_only(self, &seen).await;
+                let trouble = applied.troubles.first().cloned();
+                applied.troubles.iter_mut().for_each(Trouble::settle);
                 self.tell(&seen, &Outcome::Refused(&refused, &applied))
                     .await?;
-                Ok(applied.again.map_or(Next::OnChange, Next::Within))
+                match trouble {
+                    Some(trouble) => Err(Error::Trouble(trouble)),
+                    None => Ok(applied.again.map_or(Next::OnChange, Next::Within)),
+                }
             }
         }
     }
@@ -165,9 +179,15 @@ impl VmPass {
     async fn conclude(&self, seen: &Observed, applied: &apply::Applied) -> Result<Next, Error> {
         let passing = |t: &&Trouble| matches!(t.class, Class::Transient | Class::Conflict);
         if let Some(trouble) = applied.troubles.iter().find(passing) {
-            // It passes by itself; a status that said so would be old when it is read.
+            // It passes by itself; a status that said so at once would be old when it is read.
+            if self.errors.left(&seen.key).is_none() {
+                let mut lasting = applied.clone();
+                lasting.troubles.iter_mut().for_each(Trouble::settle);
+                self.tell(seen, &Outcome::Applied(&lasting)).await?;
+            }
             return Err(Error::Trouble(trouble.clone()));
         }
+        self.errors.reset(&seen.key);
         if !applied.waits_for_claim {
             self.claims.reset(&seen.key);
         } else if applied.troubles.is_empty()
@@ -237,57 +257,13 @@ impl VmPass {
             self.writer.status(&place, &part, version, false).await?;
             return Ok(Next::OnChange);
         }
+        self.pace.reset(key);
+        self.errors.reset(key);
         self.standstill.forget(key);
         left_behind::collect(self, key)
             .await
             .map_err(Error::Trouble)?;
         Ok(Next::Gone)
-    }
-
-    /// Writes kite-vm's part of the status where it differs.
-    async fn tell(&self, seen: &Observed, outcome: &Outcome<'_>) -> Result<(), Error> {
-        let part = status::part(seen, outcome, &kite_runtime::clock::now());
-        let status = seen.status();
-        let mut there = part_of(Controller::Vm, &status);
-        there.phase = if part.phase.is_some() {
-            status.phase
-        } else {
-            None
-        };
-        if there == part {
-            return Ok(());
-        }
-        let force = part.phase == Some(Phase::Deleting) && status.phase != Some(Phase::Deleting);
-        let decided_on = part.phase.map(|_| self.newest_alike(seen));
-        let version = decided_on
-            .as_ref()
-            .and_then(|m| m.metadata.resource_version.as_deref());
-        match self
-            .writer
-            .status(&self.place(&seen.key), &part, version, force)
-            .await
-        {
-            // Deleted between our look and the write.
-            Err(error) if error.refusal() == Some(Refusal::NotFound) => Ok(()),
-            result => result.map(|_| ()).map_err(Error::from),
-        }
-    }
-
-    /// The newest view of the machine that would lead to the same phase: others write their
-    /// parts while a pass runs, and a version that is old for their sake is no reason to be refused.
-    fn newest_alike(&self, seen: &Observed) -> Arc<KiteVirtualMachine> {
-        let alike = |m: &Arc<KiteVirtualMachine>| {
-            let uid = |m: &KiteVirtualMachine| {
-                m.status
-                    .as_ref()
-                    .and_then(|s| s.virtual_machine_uid.clone())
-            };
-            m.metadata.uid == seen.machine.metadata.uid
-                && m.metadata.generation == seen.machine.metadata.generation
-                && uid(m) == uid(&seen.machine)
-        };
-        let newest = self.world.machines.get(&seen.key).filter(alike);
-        newest.unwrap_or_else(|| Arc::clone(&seen.machine))
     }
 
     fn place(&self, key: &Key) -> Place<'_, KiteVirtualMachine> {

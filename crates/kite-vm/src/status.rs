@@ -14,7 +14,7 @@ use kite_api::{KitePlatform, KitePlatformStatus};
 use kite_render::machine::{child_name, cloud_init_name, ssh_key_name};
 use kite_render::validate::Problems;
 
-use crate::apply::{Applied, Trouble};
+use crate::apply::{Applied, Trouble, power};
 use crate::observe::Observed;
 use crate::validate::Refused;
 
@@ -127,25 +127,41 @@ fn after_applying(applied: &Applied) -> Vec<Wanted> {
             "the specification can be carried out",
         ),
     });
-    match applied.troubles.iter().find(|t| t.stalled).or(applied.troubles.first()) {
-        Some(trouble) => {
-            let all: Vec<&str> = applied.troubles.iter().map(|t| t.message.as_str()).collect();
-            let message = all.join("; ");
-            wanted.push(Wanted::new(RESOURCES_APPLIED, false, trouble.reason, message.as_str()));
-            wanted.push(going_on(trouble.stalled, trouble.reason, &message));
-        }
-        None if !applied.machine => {
-            let message = "the disk's claim is not there yet; the VirtualMachine is made when it is";
-            wanted.push(Wanted::new(RESOURCES_APPLIED, false, "WaitingForClaim", message));
-            wanted.push(going_on(false, "WaitingForClaim", message));
-        }
-        None => wanted.push(Wanted::new(
-            RESOURCES_APPLIED,
-            true,
-            "Applied",
-            "everything the machine needs is as declared; its Secrets are not watched and are looked at before each start",
-        )),
+    wanted.extend(resources(applied));
+    wanted
+}
+
+/// `ResourcesApplied`, and what it means for a person.
+fn resources(applied: &Applied) -> Vec<Wanted> {
+    let unfinished = |reason, message: &str, stalled| {
+        vec![
+            Wanted::new(RESOURCES_APPLIED, false, reason, message),
+            going_on(stalled, reason, message),
+        ]
+    };
+    let troubles = &applied.troubles;
+    if let Some(trouble) = troubles.iter().find(|t| t.stalled).or(troubles.first()) {
+        let all: Vec<&str> = troubles.iter().map(|t| t.message.as_str()).collect();
+        return unfinished(trouble.reason, &all.join("; "), trouble.stalled);
     }
+    if !applied.machine {
+        let message = "the disk's claim is not there yet; the VirtualMachine is made when it is";
+        return unfinished("WaitingForClaim", message, false);
+    }
+    if applied.waits_for_shutdown {
+        let message = "the guest is still on its way down; the machine is started when it is gone";
+        return unfinished("WaitingForShutdown", message, false);
+    }
+    let mut wanted = vec![Wanted::new(
+        RESOURCES_APPLIED,
+        true,
+        "Applied",
+        "everything the machine needs is as declared; its Secrets are not watched and are looked at before each start",
+    )];
+    wanted.extend(applied.stays_down.map(|down| {
+        let (reason, message) = power::words(down);
+        going_on(true, reason, message)
+    }));
     wanted
 }
 

@@ -4,7 +4,6 @@
 //! what stands around it: the namespace, the image. The host name is judged
 //! where it is claimed, because only the API server can decide between two.
 
-use kite_api::machine::OnGuestShutdown;
 use kite_render::validate::ValidMachine;
 
 use crate::observe::{Observed, UsersView};
@@ -44,12 +43,6 @@ impl Refused {
 pub fn accept(seen: &Observed) -> Result<ValidMachine, Refused> {
     let valid = ValidMachine::parse(&seen.machine, &seen.platform)
         .map_err(|problems| Refused::stalled("InvalidSpec", problems.to_string()))?;
-    if valid.on_guest_shutdown == OnGuestShutdown::StayOff {
-        return Err(Refused::stalled(
-            "InvalidSpec",
-            "spec.onGuestShutdown StayOff is not carried out by this version; leave it out or set Restart",
-        ));
-    }
     namespace(seen)?;
     // The image matters until the disk was begun; a machine whose image was withdrawn lives on.
     if seen.own_disk().is_none() && seen.own_claim().is_none() && seen.status().claim_uid.is_none()

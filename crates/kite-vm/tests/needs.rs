@@ -211,34 +211,3 @@ async fn a_paused_machine_is_left_alone_and_can_still_be_deleted() {
         .await;
     place.gone::<KiteVirtualMachine>("web", LONG).await;
 }
-
-// V-5, F-4: what cannot be carried out is refused, and switching off goes on all the same
-#[tokio::test]
-async fn a_bad_edit_does_not_lock_its_owner_out_of_switching_off() {
-    let place = Place::new("bad-edit").await;
-    place.machine("web", json!({})).await;
-    place.applied("web").await;
-    place
-        .until("web", LONG, |vm: &VirtualMachine| {
-            vm.printable_status() == "Running"
-        })
-        .await;
-    let edit = json!({"spec": {"onGuestShutdown": "StayOff", "powerState": "Off"}});
-    place.edit::<KiteVirtualMachine>("web", edit).await;
-    let told = place.says("web", RESOURCES_APPLIED, "NotAccepted").await;
-    let message = &condition_of(&told, RESOURCES_APPLIED).unwrap().message;
-    assert!(message.contains("leave it out or set Restart"), "{message}");
-    place
-        .until("web", LONG, |vm: &VirtualMachine| {
-            vm.printable_status() == "Stopped"
-        })
-        .await;
-    let mended = json!({"spec": {"onGuestShutdown": "Restart", "powerState": "On"}});
-    place.edit::<KiteVirtualMachine>("web", mended).await;
-    place.applied("web").await;
-    place
-        .until("web", LONG, |vm: &VirtualMachine| {
-            vm.printable_status() == "Running"
-        })
-        .await;
-}

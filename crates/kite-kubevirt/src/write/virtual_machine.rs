@@ -72,6 +72,12 @@ pub enum RunStrategy {
 }
 
 impl RunStrategy {
+    /// The strategy that a word names, if Kite uses it.
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Always, Self::RerunOnFailure, Self::Halted];
+        all.into_iter().find(|s| s.as_str() == word)
+    }
+
     /// The word the API uses.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -12,22 +12,23 @@ pub mod disk;
 pub mod domain;
 pub mod login;
 pub mod machine;
+pub mod power;
 pub mod previous;
 
 use std::time::Duration;
 
 use kite_api::condition::{DEPENDENCY_MISSING, NAME_CONFLICT};
-use kite_api::machine::{OnGuestShutdown, PowerState};
 use kite_render::compare::Compare;
-use kite_render::machine::run_strategy;
 use kite_render::validate::ValidMachine;
 use kite_runtime::apply::{Object, Place, WriteError};
 use kite_runtime::{Class, Failure, Refusal};
 use serde::Serialize;
 
 use crate::apply::login::Login;
+use crate::apply::power::Switch;
 use crate::observe::Observed;
 use crate::plan::{self, Disk};
+use crate::power::Down;
 use crate::reconcile::VmPass;
 
 /// Why a child is not as wanted.
@@ -62,6 +63,31 @@ impl Trouble {
             stalled: false,
             class: Class::NotReady,
         }
+    }
+}
+
+impl Trouble {
+    /// Leaves of the words of an error that passes by itself what does not change from one try to
+    /// the next: no address, no time (rule C-4).
+    pub fn settle(&mut self) {
+        /// What the API server says when a webhook does not answer; the name follows.
+        const WEBHOOK: &str = "failed calling webhook \"";
+        if !matches!(self.class, Class::Transient | Class::Conflict) {
+            return;
+        }
+        let what = self.message.split(": ").next().unwrap_or_default();
+        let webhook = self
+            .message
+            .split_once(WEBHOOK)
+            .and_then(|(_, rest)| rest.split('"').next());
+        self.message = match webhook {
+            Some(webhook) => format!(
+                "{what}: the admission webhook {webhook} does not answer; it is tried again until it does, and an administrator looks at what serves it"
+            ),
+            None => format!(
+                "{what}: the API server answers with errors; it is tried again until that passes, and the log of kite-vm has the answers"
+            ),
+        };
     }
 }
 
@@ -114,6 +140,10 @@ pub struct Applied {
     pub troubles: Vec<Trouble>,
     /// The DataVolume was made and its claim is still to come.
     pub waits_for_claim: bool,
+    /// The guest goes down, and is started again when it is gone.
+    pub waits_for_shutdown: bool,
+    /// The machine is to run and stays down all the same.
+    pub stays_down: Option<Down>,
     /// When to look again although nothing may have changed.
     pub again: Option<Duration>,
 }
@@ -130,8 +160,8 @@ pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) 
         return previous::nothing_yet(seen, kind);
     }
     let mut applied = Applied::default();
-    let starts = machine::starts(seen, machine);
-    let login = login::ensure(pass, seen, machine, starts).await;
+    let switch = power::switch(pass, seen);
+    let login = login::ensure(pass, seen, machine, switch.starts(seen)).await;
     let login = applied.note(login);
     applied.login = login.is_some();
     applied.generated_key = login.is_some() && machine.ssh_keys.is_empty();
@@ -146,11 +176,12 @@ pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) 
 
     let service = machine::service(pass, seen);
     let domain = domain::ensure(pass, seen, machine);
-    let vm = the_machine(pass, seen, machine, &disk, login.as_ref());
+    let vm = the_machine(pass, seen, machine, &disk, login.as_ref(), &switch);
     let (vm, service, domain) = futures::join!(vm, service, domain);
     applied.machine = applied.note(vm).unwrap_or_default();
     applied.service = applied.note(service).is_some();
     applied.domain = domain;
+    power::conclude(pass, seen, &switch, &mut applied).await;
     if let Some(trouble) = applied.domain.trouble.clone() {
         applied.troubles.push(trouble);
     }
@@ -164,15 +195,16 @@ async fn the_machine(
     machine: &ValidMachine,
     disk: &Disk,
     login: Option<&Login>,
+    switch: &Switch,
 ) -> Result<bool, Trouble> {
     // A machine that exists is kept even while its disk or login is in trouble.
     let exists = seen.own_vm().is_some();
     match login {
         Some(login) if exists || matches!(disk, Disk::Present { .. }) => {
-            machine::vm(pass, seen, machine, login).await?;
+            machine::vm(pass, seen, machine, login, switch).await?;
             Ok(true)
         }
-        None if exists => power_of(pass, seen, machine.power).await,
+        None if exists => power::alone(pass, seen, switch).await,
         _ => Ok(false),
     }
 }
@@ -191,8 +223,10 @@ pub async fn power_only(pass: &VmPass, seen: &Observed) -> Applied {
         storage_class: plan::recorded_class(seen),
         ..Applied::default()
     };
-    let power = power_of(pass, seen, seen.machine.spec.power_state).await;
-    applied.machine = applied.note(power).unwrap_or_default();
+    let switch = power::switch(pass, seen);
+    let vm = power::alone(pass, seen, &switch).await;
+    applied.machine = applied.note(vm).unwrap_or_default();
+    power::conclude(pass, seen, &switch, &mut applied).await;
     applied
 }
 
@@ -218,14 +252,4 @@ async fn exactly<K: Object + Compare + Serialize>(
             .await?;
     }
     Ok(())
-}
-
-/// Power alone: how a guest's own shutdown is met changes with an accepted specification only.
-async fn power_of(pass: &VmPass, seen: &Observed, power: PowerState) -> Result<bool, Trouble> {
-    let Some(vm) = seen.own_vm() else {
-        return Ok(false);
-    };
-    let wanted = run_strategy(power, OnGuestShutdown::Restart);
-    machine::power(pass, seen, vm, wanted).await?;
-    Ok(true)
 }

@@ -44,6 +44,7 @@ pub fn fresh() -> Observed {
         ingress: None,
         hosts: Vec::new(),
         classes: Vec::new(),
+        end: None,
         kubevirt: true,
         cdi: true,
     }
