@@ -1,21 +1,21 @@
 //! Wiring: which changes wake which machines, and the rights that takes.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kite_api::KiteVirtualMachine;
 use kite_api::condition::SERVICE_READY;
 use kite_api::labels::{Controller, MANAGED_SELECTOR};
-use kite_runtime::apply::Writer;
+use kite_api::ownership::is_leaving;
+use kite_runtime::mirror::{Mirror, namesake};
 use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
 use kite_runtime::{Feeds, Key, Process, Program, Watch};
 
 use crate::observe::{SliceIndex, World, is_ready, service_of};
 use crate::reconcile::ServicePass;
-use crate::status::{is_leaving, standing};
+use crate::status::standing;
 
 /// What this controller may do, beyond what every controller may.
 pub const RULES: &[Rule] = &[
@@ -60,12 +60,8 @@ impl Program for KiteService {
     async fn run(process: Process, _flags: Flags) -> anyhow::Result<()> {
         let mut feeds = Feeds::new(process.health.clone());
         let world = watch(&mut feeds, &process);
-        let writer = Writer::new(
-            process.client.clone(),
-            Controller::Service.name(),
-            Arc::clone(&process.metrics),
-        );
-        let pass = ServicePass::new(world, writer, process.events.clone());
+        let mirror = Mirror::new(&process, Controller::Service.name(), world.machines.clone());
+        let pass = ServicePass::new(world, mirror);
         drive(&process, feeds, pass).await
     }
 }
@@ -85,7 +81,7 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
             Watch::objects("Service", client())
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_service),
-            |key, _| vec![key.clone()],
+            namesake,
         ),
         slices: feeds.watch(
             Watch::objects("EndpointSlice", client())

@@ -5,13 +5,14 @@
 
 pub mod clocks;
 
+use std::net::IpAddr;
+
 use k8s_openapi::api::core::v1::{LoadBalancerIngress, Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{self, SERVICE_READY, Wanted};
 use kite_api::labels::Controller;
 use kite_api::machine::{Endpoint, PowerState};
-use kite_api::ownership::part_of;
-use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus, ownership};
 use kite_render::compare::Compare as _;
 
 /// There is no Service.
@@ -25,20 +26,14 @@ pub const NO_ENDPOINTS: &str = "NoEndpoints";
 /// It is as declared, and nothing answers behind it because the machine is off.
 pub const NO_ENDPOINTS_STOPPED: &str = "NoEndpointsStopped";
 
-/// The schema's bound of `endpoints`.
+/// The schema's bounds of `endpoints` and of the texts in them.
 const ENDPOINT_LIMIT: usize = 16;
-
-/// Whether somebody has asked for the machine to go.
-pub fn is_leaving(machine: &KiteVirtualMachine) -> bool {
-    machine.spec.delete || machine.metadata.deletion_timestamp.is_some()
-}
+const NAME_LIMIT: usize = 63;
+const HOST_LIMIT: usize = 253;
 
 /// What stands in the status now of what is ours.
 pub fn standing(machine: &KiteVirtualMachine) -> KiteVirtualMachineStatus {
-    let status = machine.status.as_ref();
-    status
-        .map(|s| part_of(Controller::Service, s))
-        .unwrap_or_default()
+    ownership::standing(Controller::Service, machine)
 }
 
 /// What should stand, with the Service that should exist, the one that does, and whether it leads anywhere.
@@ -100,29 +95,46 @@ fn drift(wanted: &Service, live: &Service) -> Vec<String> {
     differences.chain(additions).collect()
 }
 
-/// Where the machine is reached, port by port (rule E-4).
+/// Where the machine is reached, port by port (rule E-4). What the schema has no room for is left
+/// out, so that one odd field never keeps the rest from being told.
 fn endpoints(service: &Service) -> Vec<Endpoint> {
     let spec = service.spec.as_ref();
     let name = service.metadata.name.as_deref().unwrap_or_default();
     let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
-    let address = spec.and_then(|s| s.cluster_ip.clone());
-    let address = address.filter(|a| !a.is_empty() && a != "None");
+    // The address of the first family; a Service of two has a second one under the same name.
+    let address = spec
+        .and_then(|s| s.cluster_ip.as_deref())
+        .and_then(|a| a.parse::<IpAddr>().ok());
     let external = external_address(service);
     let endpoint = |port: &ServicePort| Endpoint {
-        name: port.name.clone().unwrap_or_else(|| port.port.to_string()),
-        address: address.clone(),
+        name: port_name(port),
+        address: address.map(|a| a.to_string()),
         // The cluster's own domain is not known here; every pod's resolver adds it.
         dns_name: format!("{name}.{namespace}.svc"),
         port: port.port,
         external_address: external.clone(),
     };
     let ports = spec.and_then(|s| s.ports.as_ref()).into_iter().flatten();
+    let ports = ports.filter(|p| u16::try_from(p.port).is_ok_and(|n| n > 0));
     ports.take(ENDPOINT_LIMIT).map(endpoint).collect()
+}
+
+fn port_name(port: &ServicePort) -> String {
+    let name = port.name.as_deref().unwrap_or_default();
+    let name = &name[..name.floor_char_boundary(NAME_LIMIT)];
+    if name.is_empty() {
+        port.port.to_string()
+    } else {
+        name.to_owned()
+    }
 }
 
 /// The address outside the cluster that a Service's type has given it.
 fn external_address(service: &Service) -> Option<String> {
     let balancer = service.status.as_ref()?.load_balancer.as_ref()?;
-    let ingress: &LoadBalancerIngress = balancer.ingress.as_ref()?.first()?;
-    ingress.ip.clone().or_else(|| ingress.hostname.clone())
+    let mut ingress = balancer.ingress.iter().flatten();
+    let given = |i: &LoadBalancerIngress| i.ip.clone().or_else(|| i.hostname.clone());
+    ingress
+        .find_map(given)
+        .filter(|a| !a.is_empty() && a.len() <= HOST_LIMIT)
 }

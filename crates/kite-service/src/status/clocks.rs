@@ -8,10 +8,10 @@ use std::time::Duration;
 use kite_api::condition::{self, SERVICE_READY};
 use kite_api::ownership::says_the_same;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
-use kite_runtime::since::{Since, Waits};
+use kite_runtime::mirror::{Decision, Unsaid};
 use tokio::time::Instant;
 
-use crate::status::{DRIFTED, MISSING, NO_ENDPOINTS, NO_ENDPOINTS_STOPPED};
+use crate::status::{DRIFTED, MISSING, NO_ENDPOINTS, NO_ENDPOINTS_STOPPED, standing};
 
 /// How long drift is held back, for kite-vm to repair it first.
 const REPAIR: Duration = Duration::from_secs(2);
@@ -23,53 +23,31 @@ const BOOT: Duration = Duration::from_secs(30);
 /// What is remembered of one machine's Service.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
-    /// The machine's UID: a successor of the same name starts anew.
-    uid: Option<String>,
     /// Since when what should be told has had this reason and did not stand.
-    unsaid: Since<String>,
-}
-
-/// What to do with what should stand.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// It stands already, or its time has not come; look again after this long, if at all.
-    Wait(Option<Duration>),
-    /// Write it.
-    Write(Box<KiteVirtualMachineStatus>),
+    unsaid: Unsaid<String>,
 }
 
 impl Clocks {
-    /// Whether to write now. `recorded` tells that kite-vm has noted a Service.
+    /// Whether to write now.
     pub fn decide(
         &mut self,
         machine: &KiteVirtualMachine,
         told: KiteVirtualMachineStatus,
-        stands: &KiteVirtualMachineStatus,
         now: Instant,
-    ) -> Decision {
-        if self.uid != machine.metadata.uid {
-            *self = Self {
-                uid: machine.metadata.uid.clone(),
-                ..Self::default()
-            };
-        }
-        if says_the_same(&told, stands) {
-            self.unsaid.note(None, now);
-            return Decision::Wait(None);
-        }
-        let recorded = machine
-            .status
-            .as_ref()
-            .is_some_and(|s| s.service_name.is_some());
-        let (new, old) = (reason(&told), reason(stands));
-        let since = self.unsaid.note(Some(new.clone()), now);
-        let mut waits = Waits::at(now);
-        if !waits.over(since, hold(&new, &old, recorded)) {
-            return Decision::Wait(waits.next());
-        }
-        self.unsaid.note(None, now);
-        Decision::Write(Box::new(told))
+    ) -> Decision<KiteVirtualMachineStatus> {
+        let stands = standing(machine);
+        let (new, old) = (reason(&told), reason(&stands));
+        let hold = hold(&new, &old, is_recorded(machine));
+        let news = (!says_the_same(&told, &stands)).then_some((new, told));
+        self.unsaid
+            .decide(news, None, now, |waits, since| waits.over(since, hold))
     }
+}
+
+/// Whether kite-vm has noted that the machine has a Service.
+pub fn is_recorded(machine: &KiteVirtualMachine) -> bool {
+    let status = machine.status.as_ref();
+    status.is_some_and(|s| s.service_name.is_some())
 }
 
 fn reason(status: &KiteVirtualMachineStatus) -> String {
