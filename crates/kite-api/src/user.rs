@@ -65,7 +65,9 @@ pub struct KiteUserSpec {
 #[x_kube(
     validation = ("!has(self.memory) || (quantity(self.memory).compareTo(quantity('32Mi')) >= 0 && quantity(self.memory).compareTo(quantity('1Pi')) <= 0)", "quota.memory must be between 32Mi and 1Pi, for instance 16Gi"),
     validation = ("!has(self.storage) || (quantity(self.storage).compareTo(quantity('64Mi')) >= 0 && quantity(self.storage).compareTo(quantity('64Pi')) <= 0)", "quota.storage must be between 64Mi and 64Pi, for instance 100Gi"),
-    validation = ("!has(self.hard) || self.hard.all(k, k.size() <= 253 && !(k in ['requests.cpu', 'requests.memory', 'requests.storage', 'persistentvolumeclaims', 'count/kitevirtualmachines.kite.dev']))", "quota.hard is for further keys; set cpu, memory, storage and virtualMachines instead of the keys Kite computes from them")
+    validation = ("!has(self.hard) || self.hard.all(k, k.matches('^[a-zA-Z0-9]([-._/a-zA-Z0-9]{0,251}[a-zA-Z0-9])?$'))", "quota.hard has a key that no ResourceQuota knows; write keys such as services.loadbalancers"),
+    validation = ("!has(self.hard) || !self.hard.exists(k, k in ['requests.cpu', 'requests.memory', 'requests.storage', 'persistentvolumeclaims', 'count/kitevirtualmachines.kite.dev'])", "quota.hard is for further keys; set cpu, memory, storage and virtualMachines instead of the keys Kite computes from them"),
+    validation = ("!has(self.hard) || !('limits.ephemeral-storage' in self.hard)", "quota.hard must not have limits.ephemeral-storage, with which no machine could start; use requests.ephemeral-storage")
 )]
 #[serde(rename_all = "camelCase")]
 pub struct UserQuota {
@@ -110,11 +112,12 @@ pub struct UserNetwork {
 }
 
 /// One destination that machines may reach.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EgressRule {
     /// A range of addresses, for instance `10.20.0.0/16`.
     #[schemars(length(min = 1, max = 64))]
+    #[x_kube(validation = ("isCIDR(self)", "cidr must be a range of addresses, for instance 10.20.0.0/16 or fd00:1234::/32"))]
     pub cidr: String,
     /// Ports; none means every port.
     #[schemars(length(max = 32))]

@@ -21,8 +21,13 @@ impl Cidr {
         let wrong = || Wrong::Range;
         let (address, length) = text.split_once('/').ok_or_else(wrong)?;
         let address: IpAddr = address.parse().map_err(|_| wrong())?;
-        // `parse` of a number would take a sign.
+        // The API server takes no IPv4 address written as one of IPv6.
+        if matches!(address, IpAddr::V6(a) if a.to_ipv4_mapped().is_some()) {
+            return Err(wrong());
+        }
+        // `parse` of a number would take a sign, and zeros before it.
         let digits = !length.is_empty() && length.bytes().all(|b| b.is_ascii_digit());
+        let digits = digits && (length == "0" || !length.starts_with('0'));
         let length: u8 = if digits {
             length.parse().map_err(|_| wrong())?
         } else {
@@ -115,6 +120,8 @@ mod tests {
             "10.0.0.0/8/8",
             "a/8",
             "10.0.0.0/8 ",
+            "10.0.0.0/08",
+            "::ffff:10.0.0.0/104",
         ] {
             assert!(Cidr::parse(bad).is_err(), "{bad}");
         }
