@@ -7,151 +7,15 @@
 //! written on the objects themselves, which belong to Kite.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::agenda::Agenda;
 use super::cache::Key;
+use super::fault::Fault;
 use super::names::{FAULT_PREFIX, Res};
 
 /// Name that stands for every object of a Namespace.
 pub const EVERY_OBJECT: &str = "every-object";
-
-/// One thing that goes wrong, or goes a rarer way.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Fault {
-    /// virt-controller does not look at the machine at all.
-    Unseen,
-    /// cdi-controller does not look at the DataVolume at all.
-    DiskUnseen,
-    /// virt-controller writes this `printableStatus`, whatever it sees.
-    PrintableStatus(String),
-    /// The machine's finalizer never goes.
-    VmFinalizerStays,
-    /// The instance's finalizer never goes.
-    VmiFinalizerStays,
-    /// The node is lost: phase Unknown, and a deletion never ends.
-    NodeLost,
-    /// The guest is paused.
-    Paused,
-    /// The guest agent reports.
-    AgentConnected,
-    /// Once: the guest shuts itself down.
-    GuestShutdown,
-    /// Once: the guest crashes.
-    GuestCrash,
-    /// Once: the guest moves to the other node.
-    Migrate,
-    /// Once: somebody stops the machine as virtctl does, in its spec.
-    VirtctlStop,
-    /// The clone makes no progress.
-    CloneStuck,
-    /// The clone's worker restarts again and again.
-    CloneRestarts,
-    /// The DataVolume's phase is Failed.
-    CloneFailed,
-    /// The claim is never bound.
-    NeverBound,
-    /// The storage waits for a first consumer.
-    WaitForFirstConsumer,
-    /// The webhooks give no answer about the object.
-    NoAnswer,
-    /// The webhook refuses the machine with these words.
-    Refuse(String),
-    /// The webhook refuses the disk with these words.
-    RefuseDisk(String),
-}
-
-impl Fault {
-    /// Whether it happens once and is then over.
-    fn once(&self) -> bool {
-        matches!(
-            self,
-            Self::GuestShutdown | Self::GuestCrash | Self::Migrate | Self::VirtctlStop
-        )
-    }
-
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Unseen => "unseen",
-            Self::DiskUnseen => "disk-unseen",
-            Self::PrintableStatus(_) => "printable-status",
-            Self::VmFinalizerStays => "vm-finalizer-stays",
-            Self::VmiFinalizerStays => "vmi-finalizer-stays",
-            Self::NodeLost => "node-lost",
-            Self::Paused => "paused",
-            Self::AgentConnected => "agent-connected",
-            Self::GuestShutdown => "guest-shutdown",
-            Self::GuestCrash => "guest-crash",
-            Self::Migrate => "migrate",
-            Self::VirtctlStop => "virtctl-stop",
-            Self::CloneStuck => "clone-stuck",
-            Self::CloneRestarts => "clone-restarts",
-            Self::CloneFailed => "clone-failed",
-            Self::NeverBound => "never-bound",
-            Self::WaitForFirstConsumer => "wait-for-first-consumer",
-            Self::NoAnswer => "no-answer",
-            Self::Refuse(_) => "refuse",
-            Self::RefuseDisk(_) => "refuse-disk",
-        }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PrintableStatus(text) | Self::Refuse(text) | Self::RefuseDisk(text) => {
-                write!(f, "{}={text}", self.word())
-            }
-            _ => f.write_str(self.word()),
-        }
-    }
-}
-
-/// A word that names no fault.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownFault(pub String);
-
-impl fmt::Display for UnknownFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} names no fault that the stand-ins know", self.0)
-    }
-}
-
-impl std::error::Error for UnknownFault {}
-
-impl FromStr for Fault {
-    type Err = UnknownFault;
-
-    fn from_str(text: &str) -> Result<Self, UnknownFault> {
-        let (word, value) = text.trim().split_once('=').unwrap_or((text.trim(), ""));
-        let plain = [
-            Self::Unseen,
-            Self::DiskUnseen,
-            Self::PrintableStatus(value.to_owned()),
-            Self::VmFinalizerStays,
-            Self::VmiFinalizerStays,
-            Self::NodeLost,
-            Self::Paused,
-            Self::AgentConnected,
-            Self::GuestShutdown,
-            Self::GuestCrash,
-            Self::Migrate,
-            Self::VirtctlStop,
-            Self::CloneStuck,
-            Self::CloneRestarts,
-            Self::CloneFailed,
-            Self::NeverBound,
-            Self::WaitForFirstConsumer,
-            Self::NoAnswer,
-            Self::Refuse(value.to_owned()),
-            Self::RefuseDisk(value.to_owned()),
-        ];
-        let found = plain.into_iter().find(|fault| fault.word() == word);
-        found.ok_or_else(|| UnknownFault(word.to_owned()))
-    }
-}
 
 /// The handle by which failures are asked for. Cheap to clone.
 #[derive(Clone)]
@@ -238,6 +102,13 @@ impl Behaviour {
     pub(super) fn printable_status(&self, key: &Key) -> Option<String> {
         self.faults(key).into_iter().find_map(|fault| match fault {
             Fault::PrintableStatus(word) => Some(word),
+            _ => None,
+        })
+    }
+
+    pub(super) fn disk_phase(&self, key: &Key) -> Option<String> {
+        self.faults(key).into_iter().find_map(|fault| match fault {
+            Fault::DiskPhase(word) => Some(word),
             _ => None,
         })
     }
@@ -331,19 +202,6 @@ mod tests {
 
     fn notes(value: &str) -> BTreeMap<String, String> {
         BTreeMap::from([(format!("{FAULT_PREFIX}web"), value.to_owned())])
-    }
-
-    #[test]
-    fn every_fault_reads_back_as_it_was_written() {
-        for word in [
-            "unseen",
-            "printable-status=Paused",
-            "clone-stuck",
-            "refuse=not today",
-        ] {
-            assert_eq!(word.parse::<Fault>().unwrap().to_string(), word);
-        }
-        assert!("nonsense".parse::<Fault>().is_err());
     }
 
     #[test]

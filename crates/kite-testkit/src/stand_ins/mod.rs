@@ -16,6 +16,7 @@ mod behaviour;
 mod cache;
 mod cdi;
 mod clock;
+mod fault;
 mod kubevirt;
 mod names;
 mod value;
@@ -31,8 +32,9 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-pub use behaviour::{Behaviour, EVERY_OBJECT, Fault, UnknownFault};
+pub use behaviour::{Behaviour, EVERY_OBJECT};
 pub use cdi::images::publish_image;
+pub use fault::{Fault, UnknownFault};
 pub use names::{FAULT_PREFIX, NODES, PROVISIONER, PUBLISHED_LABEL, STAND_IN_LABEL, STORAGE_CLASS};
 
 use names::KUBEVIRT_MANAGER;

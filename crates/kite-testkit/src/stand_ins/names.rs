@@ -34,6 +34,8 @@ pub(super) const TEMPLATE_HASH: &str = "stand-in.kite.dev/template";
 
 /// CDI's finalizer on a claim that is being populated.
 pub(super) const POPULATOR_FINALIZER: &str = "cdi.kubevirt.io/clonePopulator";
+/// CDI's finalizer on a DataVolume; the real one puts it on some clones only.
+pub(super) const DISK_FINALIZER: &str = "cdi.kubevirt.io/dataVolumeFinalizer";
 /// CDI's finalizer on the temporary claim.
 pub(super) const SOURCE_FINALIZER: &str = "cdi.kubevirt.io/cloneSource";
 /// Annotation of a claim: UID of its DataVolume.

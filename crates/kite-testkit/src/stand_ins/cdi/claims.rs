@@ -10,8 +10,8 @@ use kube::api::DynamicObject;
 use serde_json::json;
 
 use super::claim::{temporary_name, volume};
-use crate::stand_ins::behaviour::Fault;
 use crate::stand_ins::cache::Key;
+use crate::stand_ins::fault::Fault;
 use crate::stand_ins::names::{
     CDI_MANAGER, CLAIM_PROVISIONER, FILLS, OWNED_BY_UID, POPULATOR_FINALIZER, PROVISIONER, Res,
     SOURCE_FINALIZER,

@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::claim::{self, claim_ref, populated, size, temporary_name};
 use super::clone::{Claim, Facts, Source, Step, Wishes, next};
-use crate::stand_ins::behaviour::Fault;
 use crate::stand_ins::cache::Key;
 use crate::stand_ins::clock::spread;
+use crate::stand_ins::fault::Fault;
 use crate::stand_ins::names::{
-    BIND_IMMEDIATELY, CDI_MANAGER, POPULATOR_FINALIZER, Res, USE_POPULATOR,
+    BIND_IMMEDIATELY, CDI_MANAGER, DISK_FINALIZER, POPULATOR_FINALIZER, Res, USE_POPULATOR,
 };
 use crate::stand_ins::value::{merge_patch, status, text};
 use crate::stand_ins::world::{Pass, World, controlled_by, going, uid};
@@ -28,7 +28,32 @@ pub(in crate::stand_ins) async fn pass(world: &World, key: &Key) -> Pass {
     let Some(data_volume) = world.get(Res::DataVolume, key) else {
         return Ok(None);
     };
-    if going(&data_volume) || world.behaviour.has(key, &Fault::DiskUnseen) {
+    if world.behaviour.has(key, &Fault::DiskUnseen) {
+        return Ok(None);
+    }
+    let stays = world.behaviour.has(key, &Fault::DiskFinalizerStays);
+    if stays != has_finalizer(&data_volume) {
+        world
+            .finalizer(
+                Res::DataVolume,
+                CDI_MANAGER,
+                &data_volume,
+                DISK_FINALIZER,
+                stays,
+            )
+            .await?;
+        return Ok(Some(Duration::ZERO));
+    }
+    if going(&data_volume) {
+        return Ok(None);
+    }
+    if let Some(phase) = world.behaviour.disk_phase(key) {
+        if text(&status(&data_volume), "/phase") != phase {
+            let patch = json!({"phase": phase});
+            world
+                .merge_status(Res::DataVolume, CDI_MANAGER, &data_volume, patch)
+                .await?;
+        }
         return Ok(None);
     }
     let at = Situation::of(world, key, &data_volume);
@@ -51,6 +76,11 @@ pub(in crate::stand_ins) async fn pass(world: &World, key: &Key) -> Pass {
         return Ok(wait);
     }
     at.carry_out(world, &data_volume, &old, step).await
+}
+
+fn has_finalizer(data_volume: &DynamicObject) -> bool {
+    let finalizers = data_volume.finalizers();
+    finalizers.iter().any(|known| known == DISK_FINALIZER)
 }
 
 /// The objects around a DataVolume.

@@ -13,9 +13,9 @@ use super::disks::{claims, disks};
 use super::live_update;
 use super::power::{Power, Situation, decide, strategy};
 use super::vm_status::{Facts, Instance, failed_starts, next_status};
-use crate::stand_ins::behaviour::Fault;
 use crate::stand_ins::cache::Key;
 use crate::stand_ins::clock::{hash, spread};
+use crate::stand_ins::fault::Fault;
 use crate::stand_ins::names::{KUBEVIRT_MANAGER, Res, TEMPLATE_HASH, VM_FINALIZER, VM_GENERATION};
 use crate::stand_ins::value::{list, merge_patch, status, text};
 use crate::stand_ins::world::{Pass, World, controlled_by, going, owner, uid};
@@ -50,13 +50,23 @@ pub(in crate::stand_ins) async fn pass(world: &World, key: &Key) -> Pass {
         return adopt(world, &vm).await;
     }
     if world.behaviour.take(key, &Fault::VirtctlStop) {
-        let halted = json!({"spec": {"runStrategy": "Halted"}});
-        world.merge(Res::Vm, "virt-api", &vm, halted).await?;
+        virtctl_stop(world, &vm).await?;
         return Ok(Some(Duration::ZERO));
     }
     let (done, again) = act(world, &vm, vmi.as_deref()).await?;
     write_status(world, key, &vm, vmi.as_deref(), &done).await?;
     Ok(again)
+}
+
+/// Where the run strategy leaves the stop to whoever asks, virtctl queues a request instead of
+/// changing the spec.
+async fn virtctl_stop(world: &World, vm: &DynamicObject) -> Result<(), kube::Error> {
+    if matches!(strategy(&vm.data), "RerunOnFailure" | "Manual") {
+        let queued = json!({"stateChangeRequests": [{"action": "Stop"}]});
+        return world.merge_status(Res::Vm, "virt-api", vm, queued).await;
+    }
+    let halted = json!({"spec": {"runStrategy": "Halted"}});
+    world.merge(Res::Vm, "virt-api", vm, halted).await
 }
 
 /// What a pass did before it wrote the status.

@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::cache::Key;
+use super::fault::Fault;
 use super::value::text;
 use super::world::World;
 use crate::pki::Authority;
@@ -89,7 +90,10 @@ async fn admit(
         return Err(StatusCode::SERVICE_UNAVAILABLE);
     }
     let answer = match (kind.as_str(), verb.as_str()) {
-        ("vm", "mutate") => vm::mutate(request),
+        ("vm", "mutate") => {
+            let more = world.behaviour.has(&key(request), &Fault::WebhookAdds);
+            vm::mutate(request, more)
+        }
         ("vm", "validate") => vm::validate(request, world.behaviour.refusal(&key(request))),
         ("dv", "mutate") => data_volume::mutate(&world, request).await,
         ("dv", "validate") => {

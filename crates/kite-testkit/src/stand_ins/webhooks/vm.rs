@@ -23,7 +23,7 @@ const LEAST_MEMORY: u64 = 1_000_000;
 const DOMAIN: &str = "/spec/template/spec/domain";
 
 /// Answers, as the real one does, with the whole of spec and metadata.
-pub(super) fn mutate(request: &Value) -> Answer {
+pub(super) fn mutate(request: &Value, more: bool) -> Answer {
     if is_going(request) {
         return Answer::Allow;
     }
@@ -42,6 +42,9 @@ pub(super) fn mutate(request: &Value) -> Answer {
             json!("v3"),
         );
     }
+    if more {
+        add(&mut vm["spec"]["template"]["spec"]);
+    }
     if vm == request["object"] {
         return Answer::Allow;
     }
@@ -49,6 +52,16 @@ pub(super) fn mutate(request: &Value) -> Answer {
         json!({"op": "replace", "path": "/spec", "value": vm["spec"]}),
         json!({"op": "replace", "path": "/metadata", "value": vm["metadata"]}),
     ])
+}
+
+/// What a newer KubeVirt may come to fill in beside Kite's fields.
+fn add(template: &mut Value) {
+    fill(&mut template["evictionStrategy"], json!("LiveMigrate"));
+    fill(&mut template["terminationGracePeriodSeconds"], json!(30));
+    let domain = &mut template["domain"];
+    fill(&mut domain["cpu"]["model"], json!("host-model"));
+    fill(&mut domain["features"], json!({"acpi": {"enabled": true}}));
+    fill(&mut domain["devices"]["rng"], json!({}));
 }
 
 fn fill(place: &mut Value, value: Value) {
@@ -230,7 +243,7 @@ mod tests {
     fn a_good_machine_is_let_through_and_filled_in() {
         assert_eq!(words(&vm()), "");
         let request = json!({"uid": "u", "object": vm(), "operation": "CREATE"});
-        let Answer::Change(operations) = mutate(&request) else {
+        let Answer::Change(operations) = mutate(&request, false) else {
             panic!("not changed");
         };
         let spec = &operations[0]["value"]["template"]["spec"];
