@@ -22,6 +22,7 @@ pub mod kubectl;
 pub mod mirror_scene;
 pub mod netpol;
 pub mod pki;
+pub mod place;
 pub mod process;
 pub mod programs;
 pub mod recorder;

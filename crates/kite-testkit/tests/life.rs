@@ -7,9 +7,9 @@ use kite_api::KiteVirtualMachine;
 use kite_api::labels::Controller;
 use kite_api::machine::{Phase, PowerState};
 use kite_api::ownership::{conditions_of, part_of};
-use kite_testkit::counted::Counted;
+use kite_testkit::counted::{Counted, quiet};
 use kite_testkit::kstatus::Judge;
-use kite_testkit::tenant::{LONG, Tenant, conditions, is_ready, is_true};
+use kite_testkit::tenant::{LONG, Tenant, conditions, is_ready, is_true, phase};
 use kite_testkit::{Cluster, ClusterOptions};
 use kube::ResourceExt;
 use serde_json::{Value, json};
@@ -139,24 +139,6 @@ async fn a_machine_with_a_domain_costs_two_requests_more() {
     Counted::since(&cluster, &bob.client, start)
         .await
         .at_most("create to Running, with a domain", 25);
-}
-
-fn phase(machine: &KiteVirtualMachine) -> Option<Phase> {
-    machine.status.as_ref()?.phase
-}
-
-/// Lets the last write of a step and its echo go by: the longest hold of a status is two seconds.
-async fn quiet(cluster: &Cluster) {
-    let audit = cluster.control_plane.audit().unwrap();
-    let client = cluster.client().await;
-    let mut mark = audit.settled_mark(&client).await.unwrap();
-    loop {
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        if Counted::since(cluster, &client, mark).await.total() == 0 {
-            return;
-        }
-        mark = audit.settled_mark(&client).await.unwrap();
-    }
 }
 
 /// C-9: each status field and condition has one field manager.
