@@ -3,6 +3,8 @@
 //! The rest of a machine's children are simply wanted; the disk alone has a
 //! history, and the wrong decision about it loses data (rules V-11, V-13, V-15, V-19).
 
+use std::sync::Arc;
+
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::storage::v1::StorageClass;
 use kite_api::labels::{ADOPT_RETAINED_DISK, CONFIRM_NEW_DISK, DISK_SIZE};
@@ -54,7 +56,7 @@ pub fn disk(seen: &Observed) -> Disk {
     let recorded = seen.status().claim_uid;
     let confirmed = recorded.is_some()
         && annotation(&seen.machine.metadata, CONFIRM_NEW_DISK) == recorded.as_deref();
-    let claim = seen.own_claim().and_then(|c| c.metadata.uid.clone());
+    let claim = filled(seen, recorded.as_deref()).and_then(|c| c.metadata.uid.clone());
     match (claim, recorded) {
         (Some(claim), None) => Disk::Present { claim },
         (Some(claim), Some(recorded)) if claim == recorded || confirmed => Disk::Present { claim },
@@ -67,9 +69,29 @@ pub fn disk(seen: &Observed) -> Disk {
                 Disk::Filling
             }
         }
+        (None, None) if seen.own_disk().is_some() && seen.claim.is_some() => {
+            Disk::Foreign("PersistentVolumeClaim")
+        }
         (None, None) if seen.own_disk().is_some() => Disk::Filling,
         (None, _) => foreign(seen).unwrap_or(Disk::Create),
     }
+}
+
+/// The claim, if it is the disk. Its annotation alone proves nothing, since anybody can copy it
+/// (rule D-7): it was recorded, or its DataVolume owns it, or its adoption was asked for.
+fn filled<'a>(
+    seen: &'a Observed,
+    recorded: Option<&str>,
+) -> Option<&'a Arc<PersistentVolumeClaim>> {
+    let adopt = annotation(&seen.machine.metadata, ADOPT_RETAINED_DISK);
+    let disk = seen.own_disk().and_then(|d| d.metadata.uid.as_deref());
+    seen.own_claim().filter(|claim| {
+        let meta = &claim.metadata;
+        let uid = meta.uid.as_deref();
+        let mut owners = meta.owner_references.iter().flatten();
+        let owned = owners.any(|o| o.controller == Some(true) && Some(o.uid.as_str()) == disk);
+        owned || uid.is_some() && (uid == recorded || uid == adopt)
+    })
 }
 
 /// A foreign object that the watch shows; one without our labels is met when the disk is made.
@@ -119,7 +141,7 @@ pub fn recorded_class(seen: &Observed) -> Option<String> {
     seen.status().storage_class_name.or(shown)
 }
 
-fn default_class(classes: &[std::sync::Arc<StorageClass>], mark: &str) -> Option<DnsName> {
+fn default_class(classes: &[Arc<StorageClass>], mark: &str) -> Option<DnsName> {
     let marked = classes
         .iter()
         .filter(|c| annotation(&c.metadata, mark) == Some("true"));

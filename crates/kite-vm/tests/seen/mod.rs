@@ -1,5 +1,5 @@
 //! What a pass may have seen, built up from a fresh machine.
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+#![allow(dead_code, clippy::unwrap_used, missing_docs, unreachable_pub)]
 
 use std::sync::Arc;
 
@@ -84,9 +84,16 @@ pub fn disk(owner: &str, phase: &str) -> Arc<DataVolume> {
     }))
 }
 
+/// A claim of the DataVolume of [`disk`].
 pub fn claim(owner: &str, uid: &str, request: &str) -> Arc<PersistentVolumeClaim> {
     read(json!({
-        "metadata": {"name": "web", "uid": uid, "annotations": {"kite.dev/vm-uid": owner}},
+        "metadata": {
+            "name": "web", "uid": uid, "annotations": {"kite.dev/vm-uid": owner},
+            "ownerReferences": [{
+                "apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "name": "web",
+                "uid": "d-1", "controller": true,
+            }],
+        },
         "spec": {"storageClassName": "fast", "resources": {"requests": {"storage": request}}},
         "status": {"phase": "Bound"},
     }))
