@@ -11,7 +11,7 @@ pub mod witness;
 
 use kite_api::KiteVirtualMachineStatus;
 use kite_api::labels::START;
-use kite_api::machine::{OnGuestShutdown, PowerState};
+use kite_api::machine::{LastStop, OnGuestShutdown, PowerState};
 use kite_kubevirt::read::VirtualMachine;
 use kite_kubevirt::write::RunStrategy;
 use kite_render::machine::run_strategy;
@@ -130,10 +130,10 @@ pub fn decide(at: &Situation<'_>) -> Decision {
 fn without_guest(at: &Situation<'_>, vm: &VirtualMachine) -> Decision {
     let start = StartNote::of(vm);
     let last = at.status.last_stop.as_ref();
-    let answered = start.as_ref().map(|s| s.after.as_str());
-    if let Some(last) = last
-        .filter(|l| l.instance_uid.as_deref().unwrap_or_default() != answered.unwrap_or_default())
-    {
+    let answered = start.as_ref().map_or("", |s| s.after.as_str());
+    // A stop without the UID of a guest was not seen by anybody.
+    let told = |l: &&LastStop| l.instance_uid.as_deref().is_some_and(|uid| uid != answered);
+    if let Some(last) = last.filter(told) {
         return if last.is_guest_shut_down() {
             Decision::StaysDown(Down::ShutDown)
         } else {

@@ -144,6 +144,13 @@ fn a_machine_without_a_guest_is_started_unless_its_guest_has_shut_itself_down() 
         };
         assert_eq!(decide(&at), expected, "row {number}");
     }
+    // A stop that nobody saw has no guest's UID, and is no word about how it ended.
+    let unseen: KiteVirtualMachineStatus =
+        serde_json::from_value(json!({"lastStop": {"reason": "NotSeen"}})).unwrap();
+    for vm in [&bare, &answered] {
+        let nobody = at(vm, &unseen);
+        assert_eq!(decide(&nobody), Decision::StaysDown(Down::Unknown));
+    }
     // A machine that was never started by this rule carries no note: a guest may have been there.
     let plain = vm("RerunOnFailure", "RerunOnFailure");
     assert_eq!(

@@ -57,18 +57,27 @@ async fn a_guest_that_shut_itself_down_stays_down_until_it_is_switched_off_and_o
     let second = place.next_guest("web", &first).await;
     place.until("web", LONG, off).await;
 
-    // A guest that somebody took away is not one that shut itself down.
-    let followed = Followed::<VirtualMachine>::start(place.api(), "web").await;
-    place.deleted_guest("web").await;
-    let third = place.next_guest("web", &second).await;
-    let vm = place.api::<VirtualMachine>().get("web").await.unwrap();
-    assert_eq!(
-        strategies(followed, &vm).await,
-        ["RerunOnFailure", "Halted", "RerunOnFailure"],
-        "it is started in one go"
-    );
+    // A guest that somebody took away is not one that shut itself down, nor is one that virtctl
+    // stopped: it asks KubeVirt for that and leaves the run strategy alone.
+    let mut guest = second;
+    for by_virtctl in [false, true] {
+        let followed = Followed::<VirtualMachine>::start(place.api(), "web").await;
+        if by_virtctl {
+            place.fault("web", Some("virtctl-stop")).await;
+        } else {
+            place.deleted_guest("web").await;
+        }
+        guest = place.next_guest("web", &guest).await;
+        let vm = place.api::<VirtualMachine>().get("web").await.unwrap();
+        assert_eq!(
+            strategies(followed, &vm).await,
+            ["RerunOnFailure", "Halted", "RerunOnFailure"],
+            "it is started in one go"
+        );
+    }
     let told = place.events("web").await;
     let told: Vec<_> = told.iter().filter(|(r, _)| r == "PowerRestored").collect();
+    // What is said twice is counted on one event.
     assert!(
         told.len() == 1 && told[0].1.contains("set spec.powerState: Off"),
         "{told:?}"
@@ -77,7 +86,7 @@ async fn a_guest_that_shut_itself_down_stays_down_until_it_is_switched_off_and_o
     // A crash is KubeVirt's own to mend.
     let followed = Followed::<VirtualMachine>::start(place.api(), "web").await;
     place.fault("web", Some("guest-crash")).await;
-    place.next_guest("web", &third).await;
+    place.next_guest("web", &guest).await;
     let vm = place.api::<VirtualMachine>().get("web").await.unwrap();
     assert_eq!(strategies(followed, &vm).await, ["RerunOnFailure"]);
 }
