@@ -51,7 +51,10 @@ pub enum State {
     /// It is off and was never on.
     NeverRan,
     /// It is off because its guest has shut itself down, and is to stay off (rule S-2).
-    ShutDown,
+    ShutDown {
+        /// Somebody saw how it ended; otherwise it may have, and then it must not be started.
+        seen: bool,
+    },
     /// Its node does not answer (rule S-9).
     NodeLost {
         /// It is going down, as far as it can.
@@ -117,6 +120,8 @@ pub struct Reading {
 
 /// The schema of the status allows so many addresses, and guests that run containers report more.
 const MOST_ADDRESSES: usize = 32;
+/// No name of a node is longer, nor may one in the status be.
+const LONGEST_NAME: usize = 253;
 /// No address is longer; the schema of the status allows 64 characters.
 const LONGEST_ADDRESS: usize = 64;
 
@@ -138,7 +143,7 @@ pub fn read(
         vm_uid: None,
         judged: true,
         guest_runs,
-        node: instance.and_then(|i| i.status.as_ref()?.node_name.clone()),
+        node: instance.and_then(node),
         addresses: instance.map(addresses).unwrap_or_default(),
         rests: false,
         mirrored: Vec::new(),
@@ -168,6 +173,11 @@ fn read_vm(reading: &mut Reading, vm: &VirtualMachine, instance: Option<&Virtual
         },
         _ => gated(state(vm, instance), &reading.disk),
     };
+}
+
+fn node(instance: &VirtualMachineInstance) -> Option<String> {
+    let node = instance.status.as_ref()?.node_name.clone();
+    node.filter(|n| !n.is_empty() && n.chars().count() <= LONGEST_NAME)
 }
 
 fn addresses(instance: &VirtualMachineInstance) -> Vec<String> {

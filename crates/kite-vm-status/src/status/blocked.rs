@@ -224,7 +224,7 @@ impl Look<'_> {
             State::Paused | State::Running(Err(_)) if self.is_wanted_on() => {
                 Obstacle::new(Layer::Guest, reason, &instance)
             }
-            State::ShutDown => Obstacle::new(Layer::Guest, reason, "spec.powerState"),
+            State::ShutDown { .. } => Obstacle::new(Layer::Guest, reason, "spec.powerState"),
             _ if self.row.power_sync == Some(PowerSync::Moving) => {
                 let reason = if self.is_wanted_on() {
                     "NotStarted"

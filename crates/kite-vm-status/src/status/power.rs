@@ -4,9 +4,7 @@
 //! the same words and no second write.
 
 use kite_api::KiteVirtualMachineStatus;
-use kite_api::condition::{
-    self, DEPENDENCY_MISSING, GUEST_SHUT_DOWN, POWER_IN_SYNC, Status, Wanted,
-};
+use kite_api::condition::{self, DEPENDENCY_MISSING, POWER_IN_SYNC, Status, Wanted};
 use kite_api::machine::PowerState;
 
 use crate::observe::reading::{Reading, State};
@@ -38,10 +36,10 @@ pub fn power_in_sync(
         && (reading.rests || stands(START_NEEDED));
     match row.power_sync? {
         // What was asked for includes that it stays down; kite-vm is not woken.
-        PowerSync::InSync if reading.state == State::ShutDown => say(
+        PowerSync::InSync if matches!(reading.state, State::ShutDown { .. }) => say(
             Status::True,
-            GUEST_SHUT_DOWN,
-            "the guest has shut itself down and stays down, as asked for".to_owned(),
+            &row.ready.reason,
+            "the guest is down and stays down, as asked for".to_owned(),
         ),
         PowerSync::InSync => say(
             Status::True,

@@ -42,12 +42,12 @@ pub fn is_provisional(
         // `Stopped` flashes by before virt-controller has judged a new machine.
         State::Off | State::NeverRan if is_ready => !reading.judged,
         State::Off | State::NeverRan => !(first && reading.judged),
-        State::Unseen | State::NoVm | State::Unknown(_) => true,
+        State::Unseen | State::NoVm | State::Unknown(_) | State::ShutDown { seen: false } => true,
         State::Error(_) => !elapsed.error,
         State::Provisioning
         | State::Starting
         | State::Stopping
-        | State::ShutDown
+        | State::ShutDown { seen: true }
         | State::NodeLost { .. }
         | State::Paused
         | State::DiskError(..)

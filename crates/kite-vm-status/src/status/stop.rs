@@ -5,10 +5,10 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::KiteVirtualMachineStatus;
-use kite_api::condition::GUEST_SHUT_DOWN;
 use kite_api::machine::{LastStop, OnGuestShutdown, PowerState};
 
 use crate::observe::reading::{Reading, State};
+use crate::status::vigil::End;
 
 /// The word for a machine that was switched off by its specification.
 pub const SWITCHED_OFF: &str = "SwitchedOff";
@@ -17,19 +17,20 @@ pub const NOT_SEEN: &str = "NotSeen";
 
 /// Adds how the machine last stopped, and what follows from that.
 ///
-/// A guest that has shut itself down stays down with `StayOff`, until the machine is off by its
-/// specification; from then on it is switched off like any other, and On starts it.
+/// A guest that has shut itself down, or may have, stays down with `StayOff` until the machine is
+/// off by its specification; from then on it is switched off like any other, and On starts it.
 #[must_use]
 pub fn judged(mut reading: Reading, before: &KiteVirtualMachineStatus, now: &Time) -> Reading {
     reading.last_stop = last_stop(&reading, before, now);
-    let stop = reading.last_stop.as_ref();
-    let clean = stop.is_some_and(|s| s.reason == GUEST_SHUT_DOWN);
-    if reading.state == State::Off
-        && reading.wanted == PowerState::On
+    let is_down = reading.state == State::Off && reading.wanted == PowerState::On;
+    if let Some(stop) = &reading.last_stop
+        && is_down
         && reading.on_guest_shutdown == OnGuestShutdown::StayOff
-        && clean
     {
-        reading.state = State::ShutDown;
+        let seen = stop.is_guest_shut_down();
+        if seen || stop.reason == NOT_SEEN {
+            reading.state = State::ShutDown { seen };
+        }
     }
     reading
 }
@@ -48,27 +49,29 @@ fn last_stop(reading: &Reading, before: &KiteVirtualMachineStatus, now: &Time) -
     let off = reading.wanted == PowerState::Off;
     let is_off = matches!(reading.state, State::Off | State::NeverRan);
     let was_on = before.current_power_state == Some(PowerState::On);
+    // On its way down, as asked for: the write that says so is soon to come, and tells this too.
+    let on_the_way = off && !is_off;
     let last = match &reading.ended {
-        Some(ended) if told != Some(&ended.uid) => {
-            let reason = if off && ended.end.is_by_wish() {
-                SWITCHED_OFF
-            } else {
-                ended.end.reason()
-            };
-            Some(stop(Some(&ended.uid), reason))
+        Some(ended) if told != Some(&ended.uid) && !on_the_way => {
+            Some(stop(Some(&ended.uid), ended.end.reason()))
         }
-        None if kept.is_none() && is_off && was_on => {
-            Some(stop(None, if off { SWITCHED_OFF } else { NOT_SEEN }))
-        }
+        None if kept.is_none() && is_off && was_on => Some(stop(None, NOT_SEEN)),
         Some(_) | None => kept,
     };
     last.map(|last| {
-        if off && is_off && last.reason == GUEST_SHUT_DOWN {
+        // Whatever stopped it, it is off as asked for, in whichever order the two were seen.
+        if off && is_off && is_by_wish(&last.reason) {
             stop(last.instance_uid.as_ref(), SWITCHED_OFF)
         } else {
             last
         }
     })
+}
+
+/// Whether a machine that was to be switched off would have come to this.
+fn is_by_wish(reason: &str) -> bool {
+    let ends = [End::ShutDown, End::Evicted, End::TakenAway].map(End::reason);
+    reason == NOT_SEEN || ends.contains(&reason)
 }
 
 /// A start ends the stop before it. KubeVirt's machine is still said to run for a moment when

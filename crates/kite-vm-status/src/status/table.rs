@@ -8,6 +8,8 @@ use kite_api::machine::{Phase, PowerState};
 
 use crate::observe::reading::{Disk, Reading, State};
 
+/// The reason for a machine that stays down since nobody saw how its guest ended.
+pub const LAST_STOP_UNKNOWN: &str = "LastStopUnknown";
 /// The reason for a machine whose node does not answer (rule S-9).
 pub const NODE_UNREACHABLE: &str = "NodeUnreachable";
 
@@ -61,7 +63,7 @@ pub fn row(reading: &Reading) -> Row {
         State::Stopping => (Some(Phase::Stopping), Some(On), moving),
         State::NeverRan if reading.wanted == On => (Some(Phase::Provisioning), Some(Off), moving),
         State::Off | State::NeverRan => (Some(Phase::Stopped), Some(Off), settled(Off)),
-        State::ShutDown => (Some(Phase::Stopped), Some(Off), Some(PowerSync::InSync)),
+        State::ShutDown { .. } => (Some(Phase::Stopped), Some(Off), Some(PowerSync::InSync)),
         State::NodeLost { going: true } => (Some(Phase::Stopping), None, waiting),
         State::Provisioning if reading.wanted == On => {
             (Some(Phase::Provisioning), by_guest, waiting)
@@ -133,7 +135,12 @@ fn ready(reading: &Reading) -> Wanted {
             "the machine is to be switched on and is off",
         ),
         (State::Off | State::NeverRan, Off) => is_off(),
-        (State::ShutDown, _) => say(
+        (State::ShutDown { seen: false }, _) => say(
+            Status::False,
+            LAST_STOP_UNKNOWN,
+            "nobody saw how the guest ended; it may have shut itself down, and spec.onGuestShutdown: StayOff then keeps it down; to start it, set spec.powerState: Off, wait until that is reached, and set it to On",
+        ),
+        (State::ShutDown { seen: true }, _) => say(
             Status::False,
             GUEST_SHUT_DOWN,
             "the guest has shut itself down and stays down, since spec.onGuestShutdown is StayOff; to start it, set spec.powerState: Off, wait until that is reached, and set it to On",

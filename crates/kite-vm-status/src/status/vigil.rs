@@ -39,11 +39,6 @@ impl End {
         }
     }
 
-    /// Whether it is what becomes of a guest that is switched off.
-    pub const fn is_by_wish(self) -> bool {
-        matches!(self, Self::ShutDown | Self::Evicted | Self::TakenAway)
-    }
-
     /// What happened, what comes of it, and how to really switch the machine off, or on.
     pub const fn note(self, policy: OnGuestShutdown) -> &'static str {
         match (self, policy) {

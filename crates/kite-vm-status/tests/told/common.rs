@@ -1,8 +1,5 @@
 //! Machines and KubeVirt objects for the tests of this crate.
 
-// Each test binary uses its own part of this.
-#![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
-
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,9 +134,7 @@ impl Player {
         self.clocks.meet(&self.machine);
         let now = self.start + self.now;
         let stands = standing(&self.machine);
-        if let Some(instance) = &self.instance {
-            self.vigil.look(instance);
-        }
+        self.look();
         let (told, next) = if is_leaving(&self.machine) {
             (farewell(&self.machine), None)
         } else {
@@ -156,6 +151,13 @@ impl Player {
                 self.take(*status);
                 self.pass()
             }
+        }
+    }
+
+    /// The watch shows the guest, whether or not a pass comes to look.
+    pub fn look(&mut self) {
+        if let Some(instance) = &self.instance {
+            self.vigil.look(instance);
         }
     }
 

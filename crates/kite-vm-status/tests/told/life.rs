@@ -1,13 +1,9 @@
 //! Lives as a user would see them: what is written, in which order, and how often.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod common;
-
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Player, guest, machine, say};
+use crate::common::{Player, guest, machine, say};
 use kite_api::condition::{POWER_IN_SYNC, READY, find};
 use kite_api::machine::PowerState;
 use kite_vm_status::observe::reading::Found;

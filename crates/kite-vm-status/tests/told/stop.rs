@@ -1,10 +1,6 @@
 //! How a machine last stopped, and what follows for one whose guest shut itself down.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod common;
-
-use common::{Player, guest, machine};
+use crate::common::{Player, guest, machine};
 use kite_api::condition::{POWER_IN_SYNC, READY};
 use kite_api::machine::{OnGuestShutdown, PowerState};
 use kite_kubevirt::VirtualMachineInstance;
@@ -203,9 +199,9 @@ fn a_machine_that_reads_stopped_before_its_guest_is_seen_to_have_ended_is_still_
     assert_eq!(player.condition(READY), "False GuestShutDown");
 }
 
-// S-2: nobody can tell, so On means on.
+// S-2, V-16: it may have shut itself down, and then it must not be started.
 #[test]
-fn a_guest_that_ended_while_nobody_looked_is_not_taken_for_one_that_shut_itself_down() {
+fn a_guest_that_ended_while_nobody_looked_stays_down_and_says_that_nobody_knows_why() {
     let mut player = running(OnGuestShutdown::StayOff);
     player.instance = None;
     player.restart();
@@ -215,11 +211,22 @@ fn a_guest_that_ended_while_nobody_looked_is_not_taken_for_one_that_shut_itself_
     );
     player.until(10.0);
     assert_eq!(player.last_stop(), "NotSeen -");
-    assert_eq!(player.condition(READY), "False StartPending");
+    assert_eq!(player.condition(READY), "False LastStopUnknown");
+    assert_eq!(player.condition(POWER_IN_SYNC), "True LastStopUnknown");
     player.writes.clear();
     player.restart();
     player.until(60.0);
     assert!(player.writes.is_empty());
+    player.power(PowerState::Off);
+    player.set_vm(
+        "Stopped",
+        &json!({"runStrategy": "Halted", "conditions": gone()}),
+    );
+    assert_eq!(player.last_stop(), "SwitchedOff -");
+    player.power(PowerState::On);
+    player.pass();
+    player.until(70.0);
+    assert_eq!(player.condition(READY), "False StartPending");
 }
 
 // S-2, C-5: off and on take the writes that they took without it.
@@ -231,6 +238,7 @@ fn a_machine_that_is_switched_off_says_so_in_the_write_that_says_stopped() {
     player.set_vm("Stopping", &json!({"created": true, "conditions": ready()}));
     player.set_guest(|g| phase(g, "Succeeded"));
     player.set_vm("Stopped", &json!({"created": true, "conditions": ready()}));
+    player.until(5.0);
     player.instance = None;
     player.set_vm("Stopped", &json!({"conditions": gone()}));
     player.until(10.0);
@@ -249,7 +257,7 @@ fn a_machine_that_is_leaving_says_nothing_of_its_last_stop() {
     player.set_guest(|g| phase(g, "Succeeded"));
     cleared(&mut player);
     player.machine.spec.delete = true;
-    common::say(&mut player.machine, "Deleting", "True", "Requested");
+    crate::common::say(&mut player.machine, "Deleting", "True", "Requested");
     player.pass();
     assert_eq!(player.last_stop(), "none");
 }

@@ -1,19 +1,17 @@
 //! The phase table of rule S-2, row by row.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod common;
-
 use std::sync::Arc;
 
-use common::{guest, machine, say, vm};
+use crate::common::{guest, machine, say, vm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kite_api::condition::{READY, find};
+use kite_api::machine::OnGuestShutdown;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
 use kite_vm_status::observe::reading::{Found, read};
-use kite_vm_status::status::{Elapsed, takes_over, tell};
+use kite_vm_status::status::stop::judged;
+use kite_vm_status::status::{Elapsed, standing, takes_over, tell};
 use serde_json::json;
 
 const STOOD: Elapsed = Elapsed {
@@ -29,8 +27,10 @@ fn told(
     instance: Option<&VirtualMachineInstance>,
     elapsed: Elapsed,
 ) -> KiteVirtualMachineStatus {
+    let now = Time(Timestamp::UNIX_EPOCH);
     let reading = read(machine, &Found::Ours(Arc::new(vm)), instance);
-    tell(machine, &reading, elapsed, &Time(Timestamp::UNIX_EPOCH)).status
+    let reading = judged(reading, &standing(machine), &now);
+    tell(machine, &reading, elapsed, &now).status
 }
 
 /// `phase power ready-status ready-reason`, with `-` for nothing.
@@ -140,22 +140,98 @@ const TABLE: [(&str, &str, &str); 19] = [
     ),
 ];
 
-// S-2
+/// What stands in a row besides KubeVirt's word.
+#[allow(clippy::struct_excessive_bools)] // Each is independent of the others.
+#[derive(Clone, Copy, Debug)]
+struct Beside {
+    on: bool,
+    seen: bool,
+    /// The reason of `DiskReady`, which is True for `Succeeded`.
+    disk: Option<&'static str>,
+    stay_off: bool,
+    /// The last guest has shut itself down.
+    clean: bool,
+}
+
+fn every_beside() -> Vec<Beside> {
+    let disks = [
+        None,
+        Some("Succeeded"),
+        Some("CloneInProgress"),
+        Some("CloneFailed"),
+    ];
+    let mut all = Vec::new();
+    for disk in disks {
+        for bits in 0..16 {
+            let [on, seen, stay_off, clean] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            all.push(Beside {
+                on,
+                seen,
+                disk,
+                stay_off,
+                clean,
+            });
+        }
+    }
+    all
+}
+
+/// What rule S-2 says.
+fn expected((word, on, off): (&str, &'static str, &'static str), beside: Beside) -> &'static str {
+    match beside.disk {
+        Some("CloneInProgress") => return "Provisioning Off False Provisioning",
+        Some("CloneFailed") => return "Failed Off False CloneFailed",
+        _ if !beside.seen => return "Provisioning Off False WaitingForKubeVirt",
+        _ => {}
+    }
+    let waits = off == "Provisioning Off True Stopped";
+    match (beside.on, word) {
+        (true, "Stopped") if beside.stay_off && beside.clean => "Stopped Off False GuestShutDown",
+        (true, _) => on,
+        // The disk is there only when somebody says so.
+        (false, _) if waits && beside.disk.is_none() => "Provisioning Off False Provisioning",
+        (false, _) => off,
+    }
+}
+
+// S-2, C-15, F-7, F-8: the seventeen words, none and an unknown one, by all that stands beside them.
 #[test]
-fn each_of_kubevirts_words_has_its_row_for_on_and_for_off() {
-    let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});
-    for (word, on, off) in TABLE {
-        for (power, expected) in [("On", on), ("Off", off)] {
-            let mut machine = machine(power);
-            say(&mut machine, "DiskReady", "True", "Succeeded");
-            let status = told(&machine, vm(word, &ready), None, STOOD);
-            assert_eq!(line(&status), expected, "{word:?} when {power} is wanted");
+fn each_of_kubevirts_words_has_its_row_whatever_stands_beside_it() {
+    for row in TABLE {
+        for beside in every_beside() {
+            let mut machine = machine(if beside.on { "On" } else { "Off" });
+            if beside.stay_off {
+                machine.spec.on_guest_shutdown = OnGuestShutdown::StayOff;
+            }
+            if let Some(reason) = beside.disk {
+                let status = if reason == "Succeeded" {
+                    "True"
+                } else {
+                    "False"
+                };
+                say(&mut machine, "DiskReady", status, reason);
+            }
+            let reason = if beside.clean {
+                "GuestShutDown"
+            } else {
+                "GuestStopped"
+            };
+            let stop = json!({"instanceUID": "i1", "reason": reason});
+            machine.status.as_mut().unwrap().last_stop = serde_json::from_value(stop).unwrap();
+            let ready = json!([{"type": "Ready", "status": "True"}]);
+            let conditions = if beside.seen { ready } else { json!([]) };
+            let mut vm = vm(row.0, &json!({"conditions": conditions}));
+            if !beside.seen {
+                vm.metadata.finalizers = None;
+            }
+            let status = told(&machine, vm, None, STOOD);
+            assert_eq!(line(&status), expected(row, beside), "{} {beside:?}", row.0);
             assert_eq!(status.observed_generation, Some(1));
         }
     }
 }
 
-// S-2
+// S-2, F-7
 #[test]
 fn a_running_machine_is_ready_only_when_kubevirt_says_so() {
     let status = told(
@@ -194,23 +270,6 @@ fn off_is_reached_when_the_instance_is_gone_and_not_when_stopped_is_first_read()
     let created = json!({"created": true, "conditions": [{"type": "Ready", "status": "True"}]});
     let status = told(&machine("Off"), vm("Stopped", &created), None, STOOD);
     assert_eq!(line(&status), "Stopping On False Stopping");
-}
-
-// S-2
-#[test]
-fn while_the_disk_is_not_ready_the_phase_is_provisioning_whatever_kubevirt_calls_it() {
-    for (word, _, _) in TABLE {
-        for power in ["On", "Off"] {
-            let mut machine = machine(power);
-            say(&mut machine, "DiskReady", "False", "CloneInProgress");
-            let status = told(&machine, vm(word, &json!({})), None, STOOD);
-            assert_eq!(
-                line(&status),
-                "Provisioning Off False Provisioning",
-                "{word}"
-            );
-        }
-    }
 }
 
 // S-2
