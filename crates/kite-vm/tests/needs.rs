@@ -65,7 +65,14 @@ async fn what_is_missing_is_named_and_the_machine_starts_when_it_comes() {
     place.applied("imageless").await;
 }
 
-// V-8, V-9, P-1, P-3
+fn platform_with(domain: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "kite.dev/v1alpha1", "kind": "KitePlatform", "metadata": {"name": "default"},
+        "spec": {"baseDomain": domain, "ingress": {"className": "public"}},
+    })
+}
+
+// V-8, V-9, P-1, P-3, F-9: an Ingress goes with its prefix; F-10: a new base domain is rolled out
 #[tokio::test]
 async fn a_host_name_belongs_to_one_machine_and_goes_to_the_next_when_it_is_free() {
     let place = Place::new("hosts").await;
@@ -73,10 +80,7 @@ async fn a_host_name_belongs_to_one_machine_and_goes_to_the_next_when_it_is_free
     place.machine("first", wish.clone()).await;
     let machine = place.says("first", DOMAIN_READY, "BaseDomainMissing").await;
     assert!(condition_of(&machine, RESOURCES_APPLIED).is_some());
-    let platform = json!({
-        "apiVersion": "kite.dev/v1alpha1", "kind": "KitePlatform", "metadata": {"name": "default"},
-        "spec": {"baseDomain": "vms.example.org", "ingress": {"className": "public"}},
-    });
+    let platform = platform_with("vms.example.org");
     install::apply(&place.client, &platform.to_string())
         .await
         .unwrap();
@@ -94,6 +98,25 @@ async fn a_host_name_belongs_to_one_machine_and_goes_to_the_next_when_it_is_free
     })
     .await
     .unwrap();
+
+    let platform = platform_with("cloud.example.org");
+    install::apply(&place.client, &platform.to_string())
+        .await
+        .unwrap();
+    let claims: Api<KiteHostClaim> = Api::all(place.client.clone());
+    wait::wait_gone(&claims, "shop.vms.example.org", LONG)
+        .await
+        .unwrap();
+    place
+        .until("first", LONG, |m: &KiteVirtualMachine| {
+            m.status.as_ref().unwrap().domain.as_deref() == Some("shop.cloud.example.org")
+        })
+        .await;
+    let ingress = place.until("first", LONG, |_: &Ingress| true).await;
+    assert_eq!(
+        ingress.spec.unwrap().rules.unwrap()[0].host.as_deref(),
+        Some("shop.cloud.example.org")
+    );
 
     place.machine("second", wish).await;
     let second = place.says("second", DOMAIN_READY, "HostNameTaken").await;
@@ -126,8 +149,7 @@ async fn a_host_name_belongs_to_one_machine_and_goes_to_the_next_when_it_is_free
         .edit::<KiteVirtualMachine>("second", json!({"spec": {"delete": true}}))
         .await;
     place.gone::<KiteVirtualMachine>("second", LONG).await;
-    let claims: Api<KiteHostClaim> = Api::all(place.client.clone());
-    wait::wait_gone(&claims, "shop.vms.example.org", LONG)
+    wait::wait_gone(&claims, "shop.cloud.example.org", LONG)
         .await
         .unwrap();
 }

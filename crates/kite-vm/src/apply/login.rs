@@ -20,9 +20,9 @@ use kite_render::validate::{CryptHash, SshPublicKey, ValidMachine};
 use kite_runtime::apply::{Place, WriteError};
 use kite_runtime::{Cache, Class, Key, Refusal};
 use kube::Api;
-use kube::core::PartialObjectMetaExt as _;
+use kube::core::{ObjectMeta, PartialObjectMetaExt as _};
 
-use super::{Trouble, machine};
+use super::{Trouble, machine, previous};
 use crate::controller::Meta;
 use crate::observe::{Observed, annotation};
 use crate::reconcile::VmPass;
@@ -167,9 +167,17 @@ async fn write(
     let wanted_hash = annotation(&wanted.metadata, RENDERED_HASH).map(str::to_owned);
     let same =
         |live: &Meta<Secret>| annotation(&live.metadata, RENDERED_HASH) == wanted_hash.as_deref();
-    pass.writer
+    match pass
+        .writer
         .ensure(&place, &wanted, |m| seen.owns(m), same)
-        .await?;
+        .await
+    {
+        Err(error @ WriteError::NameConflict { .. }) => {
+            let meta = pass.writer.live(&place).await?.map(|s| s.metadata);
+            return Err(in_the_way(seen, meta.as_ref(), error));
+        }
+        ensured => drop(ensured?),
+    }
     Ok(password.map(|(_, version)| version))
 }
 
@@ -228,13 +236,25 @@ async fn generated(
     let known = stored.metadata.clone().into_request_partial();
     pass.world.logins.secrets.remember(known);
     if !seen.owns(&stored.metadata) {
-        return Err(WriteError::NameConflict {
+        let conflict = WriteError::NameConflict {
             kind: "Secret".into(),
             name,
-        }
-        .into());
+        };
+        return Err(in_the_way(seen, Some(&stored.metadata), conflict));
     }
     public_key_of(&stored).map_err(unusable)
+}
+
+/// A Secret that is not ours: of an earlier machine, then the garbage collector takes it soon and
+/// no watch tells (rule V-22); or somebody else's.
+fn in_the_way(seen: &Observed, meta: Option<&ObjectMeta>, conflict: WriteError) -> Trouble {
+    if meta.is_some_and(|meta| previous::is_of_previous(seen, meta)) {
+        return Trouble {
+            class: Class::NotReady,
+            ..previous::waits(seen, "Secret")
+        };
+    }
+    conflict.into()
 }
 
 fn lost(name: &str) -> Trouble {
