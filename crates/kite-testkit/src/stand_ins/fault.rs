@@ -44,6 +44,8 @@ pub enum Fault {
     DiskFinalizerStays,
     /// The claim is never bound.
     NeverBound,
+    /// A claim that grows waits for the node, which does not come by itself.
+    ResizeWaits,
     /// The storage waits for a first consumer.
     WaitForFirstConsumer,
     /// The webhooks give no answer about the object.
@@ -58,7 +60,7 @@ pub enum Fault {
 
 impl Fault {
     /// One of each kind, with this value where there is one.
-    fn every(value: &str) -> [Self; 23] {
+    fn every(value: &str) -> [Self; 24] {
         let value = || value.to_owned();
         [
             Self::Unseen,
@@ -79,6 +81,7 @@ impl Fault {
             Self::DiskPhase(value()),
             Self::DiskFinalizerStays,
             Self::NeverBound,
+            Self::ResizeWaits,
             Self::WaitForFirstConsumer,
             Self::NoAnswer,
             Self::WebhookAdds,
@@ -115,6 +118,7 @@ impl Fault {
             Self::DiskPhase(_) => "disk-phase",
             Self::DiskFinalizerStays => "disk-finalizer-stays",
             Self::NeverBound => "never-bound",
+            Self::ResizeWaits => "resize-waits",
             Self::WaitForFirstConsumer => "wait-for-first-consumer",
             Self::NoAnswer => "no-answer",
             Self::WebhookAdds => "webhook-adds",

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kube::ResourceExt;
 use kube::api::DynamicObject;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::claim::{temporary_name, volume};
 use crate::stand_ins::cache::Key;
@@ -16,7 +16,7 @@ use crate::stand_ins::names::{
     CDI_MANAGER, CLAIM_PROVISIONER, FILLS, OWNED_BY_UID, POPULATOR_FINALIZER, PROVISIONER, Res,
     SOURCE_FINALIZER,
 };
-use crate::stand_ins::value::{bytes, text};
+use crate::stand_ins::value::{bytes, list, text};
 use crate::stand_ins::world::{Pass, World, going, uid};
 
 /// Until a volume is made.
@@ -117,14 +117,41 @@ async fn grow(world: &World, key: &Key, claim: &DynamicObject) -> Pass {
     if wait.is_some() {
         return Ok(wait);
     }
-    let capacity = json!({"capacity": {"storage": asked}});
+    let capacity = json!({"storage": asked});
+    if volume.data.pointer("/spec/capacity") != Some(&capacity) {
+        let capacity = json!({"spec": {"capacity": capacity}});
+        world
+            .merge(Res::Volume, CDI_MANAGER, &volume, capacity)
+            .await?;
+    }
+    let waits = world.behaviour.has(key, &Fault::ResizeWaits);
+    if waits && pending(claim) {
+        return Ok(None);
+    }
+    let status = if waits {
+        json!({"conditions": [resize_pending()]})
+    } else {
+        json!({"conditions": null, "capacity": capacity})
+    };
     world
-        .merge(Res::Volume, CDI_MANAGER, &volume, json!({"spec": capacity}))
-        .await?;
-    world
-        .merge_status(Res::Claim, CDI_MANAGER, claim, capacity)
+        .merge_status(Res::Claim, CDI_MANAGER, claim, status)
         .await?;
     Ok(None)
+}
+
+/// What a resizer says when the node's turn has come, in its own words.
+fn resize_pending() -> Value {
+    json!({
+        "type": "FileSystemResizePending", "status": "True", "lastProbeTime": null,
+        "message": "Waiting for user to (re-)start a pod to finish file system resize of volume on node.",
+    })
+}
+
+fn pending(claim: &DynamicObject) -> bool {
+    let conditions = list(&claim.data, "/status/conditions");
+    conditions
+        .iter()
+        .any(|c| text(c, "/type") == "FileSystemResizePending")
 }
 
 /// One pass over a volume: one that nobody claims any more is removed.
