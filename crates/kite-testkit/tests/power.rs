@@ -2,6 +2,9 @@
 //! was stopped comes back and says why, and a specification that cannot work is
 //! Failed in the eyes of the real kstatus until it is mended.
 
+#[path = "power/stay_off.rs"]
+mod stay_off;
+
 use std::time::Instant;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
