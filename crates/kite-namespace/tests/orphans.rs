@@ -45,6 +45,21 @@ async fn process() -> &'static KiteProcess {
         .await
 }
 
+/// Most of what is shown here is shown by waiting, so the waits go by together.
+#[tokio::test]
+async fn each_namespace_stays_or_goes_as_it_should() {
+    tokio::join!(
+        a_namespace_that_is_needed_again_in_time_is_kept(),
+        a_namespace_that_is_only_labelled_is_left_alone(),
+        a_namespace_that_a_user_names_is_kept_whoever_it_is_bound_to(),
+        a_protected_namespace_is_kept_until_the_protection_goes(),
+        a_marked_namespace_that_is_deleted_by_hand_does_not_come_back(),
+        a_mark_that_was_spoilt_by_hand_is_made_anew(),
+        kept::a_retained_disk_keeps_its_namespace(),
+        kept::a_deletion_that_something_blocks_is_told_with_what_blocks_it(),
+    );
+}
+
 // N-3, N-4, N-7, N-10: a KiteUser goes; its namespace is marked, said to be, and gone after the grace period.
 #[tokio::test]
 async fn a_namespace_that_nobody_needs_is_marked_and_deleted_after_the_grace_period() {
@@ -92,7 +107,6 @@ async fn a_namespace_that_nobody_needs_is_marked_and_deleted_after_the_grace_per
 }
 
 // N-3, NS12: somebody needs it again during the grace period.
-#[tokio::test]
 async fn a_namespace_that_is_needed_again_in_time_is_kept() {
     process().await;
     let admin = Admin::new().await;
@@ -111,7 +125,6 @@ async fn a_namespace_that_is_needed_again_in_time_is_kept() {
 
 // N-1, NS2, #42: a label alone proves nothing, not even on the cluster's own namespaces; it is
 // reported and left alone, byte for byte.
-#[tokio::test]
 async fn a_namespace_that_is_only_labelled_is_left_alone() {
     let process = process().await;
     let admin = Admin::new().await;
@@ -139,7 +152,6 @@ async fn a_namespace_that_is_only_labelled_is_left_alone() {
 }
 
 // N-3: bound to one that is gone, but named by a live one: it is kite-user's and people's to decide whose it is.
-#[tokio::test]
 async fn a_namespace_that_a_user_names_is_kept_whoever_it_is_bound_to() {
     process().await;
     let admin = Admin::new().await;
@@ -163,7 +175,6 @@ async fn a_namespace_that_a_user_names_is_kept_whoever_it_is_bound_to() {
 }
 
 // N-5: an administrator keeps it, and lets it go.
-#[tokio::test]
 async fn a_protected_namespace_is_kept_until_the_protection_goes() {
     process().await;
     let admin = Admin::new().await;
@@ -208,7 +219,6 @@ async fn it_may_neither_make_a_namespace_nor_write_a_user() {
 }
 
 // N-9: a namespace that was deleted by hand in its grace period stays away.
-#[tokio::test]
 async fn a_marked_namespace_that_is_deleted_by_hand_does_not_come_back() {
     process().await;
     let admin = Admin::new().await;
@@ -226,7 +236,6 @@ async fn a_marked_namespace_that_is_deleted_by_hand_does_not_come_back() {
 }
 
 // C-7 (e), N-4: a mark that is no time is none.
-#[tokio::test]
 async fn a_mark_that_was_spoilt_by_hand_is_made_anew() {
     process().await;
     let admin = Admin::new().await;

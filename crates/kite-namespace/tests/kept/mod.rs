@@ -20,8 +20,7 @@ use crate::{GRACE, process};
 const HELD: &str = "kite.dev/deletion-held";
 
 // N-5, V-19: a disk that its owner wanted kept keeps the namespace, and lets it go when it goes.
-#[tokio::test]
-async fn a_retained_disk_keeps_its_namespace() {
+pub async fn a_retained_disk_keeps_its_namespace() {
     let process = process().await;
     let admin = Admin::new().await;
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(admin.client.clone(), "keeper");
@@ -54,8 +53,7 @@ async fn a_retained_disk_keeps_its_namespace() {
 }
 
 // N-8: what does not come to its end is said once, with the kinds and finalizers in the way, and no longer when it is gone.
-#[tokio::test]
-async fn a_deletion_that_something_blocks_is_told_with_what_blocks_it() {
+pub async fn a_deletion_that_something_blocks_is_told_with_what_blocks_it() {
     let process = process().await;
     let admin = Admin::new().await;
     let name = "blocked";
