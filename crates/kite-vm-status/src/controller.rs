@@ -1,7 +1,6 @@
 //! Wiring: which changes wake which machines, the rights that takes, and the flags.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
 use std::time::Duration;
 
 use kite_api::KiteVirtualMachine;
@@ -12,7 +11,7 @@ use kite_api::labels::{Controller, MANAGED_SELECTOR, VM_UID};
 use kite_api::ownership::conditions_of;
 use kite_kubevirt::read::Condition;
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
-use kite_runtime::apply::Writer;
+use kite_runtime::mirror::{Mirror, namesake};
 use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
 use kite_runtime::settings::duration;
@@ -75,17 +74,17 @@ impl Program for KiteVmStatus {
         let mut feeds = Feeds::new(process.health.clone());
         let guests = Guests::default();
         let world = watch(&mut feeds, &process, guests.clone());
-        let writer = Writer::new(
-            process.client.clone(),
+        let mirror = Mirror::new(
+            &process,
             Controller::VmStatus.name(),
-            Arc::clone(&process.metrics),
+            world.machines.clone(),
         );
         let holds = Holds {
             error: flags.error_hold,
             settle: flags.settle,
             transition: flags.transition_timeout,
         };
-        let pass = StatusPass::new(world, guests, writer, process.events.clone(), holds);
+        let pass = StatusPass::new(world, guests, mirror, holds);
         drive(&process, feeds, pass).await
     }
 }
@@ -104,7 +103,7 @@ fn watch(feeds: &mut Feeds, process: &Process, guests: Guests) -> World {
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_vm)
                 .trim(trim_vm),
-            |key, _| vec![key.clone()],
+            namesake,
         ),
         // Guests carry the labels of the template, which has no more than the UID.
         instances: feeds.watch(

@@ -52,11 +52,6 @@ pub struct Told {
     pub provisional: bool,
 }
 
-/// Whether somebody has asked for the machine to go.
-pub fn is_leaving(machine: &KiteVirtualMachine) -> bool {
-    machine.spec.delete || machine.metadata.deletion_timestamp.is_some()
-}
-
 /// What stands in the status now of what is ours.
 pub fn standing(machine: &KiteVirtualMachine) -> KiteVirtualMachineStatus {
     let Some(status) = &machine.status else {

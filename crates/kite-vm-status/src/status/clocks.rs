@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
+use kite_runtime::mirror::{Decision, Unsaid};
 use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
@@ -28,35 +29,14 @@ pub struct Holds {
 /// What is remembered of one machine.
 #[derive(Clone, Debug, Default)]
 pub struct Clocks {
-    /// The machine's UID: a successor of the same name starts anew.
-    uid: Option<String>,
     word: Since<String>,
     moving: Since<String>,
     behind: Since<(Option<i64>, Option<String>)>,
     service: Since<String>,
-    unsaid: Since<()>,
-}
-
-/// What to do with what should stand.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Decision {
-    /// It stands already, or its time has not come; look again after this long, if at all.
-    Wait(Option<Duration>),
-    /// Write it.
-    Write(Box<KiteVirtualMachineStatus>),
+    unsaid: Unsaid<()>,
 }
 
 impl Clocks {
-    /// Begins anew for a successor of the same name.
-    pub fn meet(&mut self, machine: &KiteVirtualMachine) {
-        if self.uid != machine.metadata.uid {
-            *self = Self {
-                uid: machine.metadata.uid.clone(),
-                ..Self::default()
-            };
-        }
-    }
-
     /// Notes what is, and tells what has stood long enough and when the next of it will have.
     pub fn note(
         &mut self,
@@ -91,19 +71,14 @@ impl Clocks {
         next: Option<Duration>,
         holds: &Holds,
         now: Instant,
-    ) -> Decision {
-        if told.status == *stands {
-            self.unsaid.note(None, now);
-            return Decision::Wait(next);
-        }
-        let since = self.unsaid.note(Some(()), now).unwrap_or(now);
-        if told.provisional {
-            let mut wait = Waits::at(now);
-            if !wait.over(Some(since), holds.settle) {
-                return Decision::Wait(next.into_iter().chain(wait.next()).min());
-            }
-        }
-        self.unsaid.note(None, now);
-        Decision::Write(Box::new(told.status))
+    ) -> Decision<KiteVirtualMachineStatus> {
+        let hold = if told.provisional {
+            holds.settle
+        } else {
+            Duration::ZERO
+        };
+        let news = (told.status != *stands).then_some(((), told.status));
+        self.unsaid
+            .decide(news, next, now, |waits, since| waits.over(since, hold))
     }
 }

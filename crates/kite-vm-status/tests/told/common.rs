@@ -7,14 +7,16 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kite_api::condition;
 use kite_api::machine::PowerState;
+use kite_api::ownership::is_leaving;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kite_runtime::mirror::Decision;
 use kite_vm_status::observe::reading::{Found, Reading, read};
-use kite_vm_status::status::clocks::{Clocks, Decision, Holds};
+use kite_vm_status::status::clocks::{Clocks, Holds};
 use kite_vm_status::status::news::news;
 use kite_vm_status::status::stop::judged;
 use kite_vm_status::status::vigil::Vigil;
-use kite_vm_status::status::{farewell, is_leaving, standing, tell};
+use kite_vm_status::status::{farewell, standing, tell};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -131,7 +133,6 @@ impl Player {
 
     /// One pass after a change.
     pub fn pass(&mut self) -> Option<Duration> {
-        self.clocks.meet(&self.machine);
         let now = self.start + self.now;
         let stands = standing(&self.machine);
         self.look();
