@@ -38,6 +38,13 @@ async fn the_server_refuses_what_cannot_work_and_says_what_to_do() {
             "set cpu, memory, storage",
         ),
         (user("bad", quota(json!({"cpu": 0}))), "spec.quota.cpu"),
+        (
+            user(
+                "bad",
+                json!({"namespace": "x", "network": {"extraEgress": [{"cidr": "10.0.0.0/99"}]}}),
+            ),
+            "spec.network.extraEgress[0].cidr",
+        ),
     ];
     for (object, words) in rows {
         let told = admin.refused(&object).await;
@@ -74,28 +81,6 @@ async fn a_reserved_namespace_is_refused_by_the_controller() {
             assert!(admin.namespaces().get_opt(space).await.unwrap().is_none());
         }
     }
-}
-
-// C-17: a specification that the schema cannot judge is refused in words and mended by an edit.
-#[tokio::test]
-async fn a_wrong_range_is_named_and_mended_by_an_edit() {
-    let world = world().await;
-    let admin = Admin::new(world.plane).await;
-    let name = "range";
-    let mut spec = plain_spec("range-space");
-    spec["network"] = json!({"extraEgress": [{"cidr": "10.0.0.0/99"}]});
-    admin.apply(&user(name, spec)).await;
-    let refused = admin.reason(name, "InvalidSpec").await;
-    assert!(message(&refused, STALLED).contains("spec.network.extraEgress[0].cidr"));
-    let mend = json!({"spec": {"network": {"extraEgress": [{"cidr": "10.0.0.0/16"}]}}});
-    admin.merge(&admin.users(), name, mend).await;
-    admin.ready(name).await;
-    let policy = admin
-        .policies("range-space")
-        .get("kite-isolation")
-        .await
-        .unwrap();
-    assert!(bytes(&policy).contains("10.0.0.0/16"));
 }
 
 // A wrong flag ends the process with 2 and a sentence.
