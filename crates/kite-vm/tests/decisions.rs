@@ -71,36 +71,12 @@ fn the_disk_is_made_once_and_never_silently_again() {
         Disk::Lost("c-1".into())
     );
     assert_eq!(plan::disk(&annotated(alone, confirm, "c-1")), Disk::Replace);
-    let replaced = Observed {
-        disk: Some(disk("u-1", "Succeeded")),
-        ..other()
-    };
+    let mut replaced = other();
+    replaced.disk = Some(disk("u-1", "Succeeded"));
     assert_eq!(
         plan::disk(&annotated(replaced, confirm, "c-1")),
         present("c-2")
     );
-}
-
-// D-7, C-7: the annotation can be copied by anybody.
-#[test]
-fn a_claim_with_our_annotation_is_the_disk_only_if_our_datavolume_owns_it() {
-    let mut forged = claim("u-1", "c-9", "2Gi");
-    Arc::make_mut(&mut forged).metadata.owner_references = None;
-    let with = |disk| Observed {
-        disk,
-        claim: Some(forged.clone()),
-        ..fresh()
-    };
-    let planted = Disk::Foreign("PersistentVolumeClaim");
-    assert_eq!(plan::disk(&with(None)), planted);
-    assert_eq!(plan::disk(&with(Some(disk("u-1", "")))), planted);
-    let present = Disk::Present {
-        claim: "c-9".into(),
-    };
-    assert_eq!(plan::disk(&recorded(with(None), "c-9")), present);
-    // A disk that was taken over and could not be recorded yet.
-    let adopted = annotated(with(None), "kite.dev/adopt-retained-disk", "c-9");
-    assert_eq!(plan::disk(&adopted), present);
 }
 
 // C-7, C-14, V-19

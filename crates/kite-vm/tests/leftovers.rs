@@ -1,17 +1,21 @@
-//! The pure steps about what is left: of an earlier machine, of a deletion, of a disk that waits to grow.
+//! The pure steps about what is left: of an earlier machine, of a deletion, of a disk
+//! that waits to grow, of somebody else's under a machine's name.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod seen;
 
 use std::sync::Arc;
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kite_api::machine::KiteVirtualMachine;
+use kite_kubevirt::read::DataVolume;
 use kite_render::validate::ValidMachine;
 use kite_vm::apply::delete::blocked::{blockers, message};
+use kite_vm::apply::delete::left_behind::judge;
 use kite_vm::apply::previous::in_the_way;
 use kite_vm::observe::Observed;
-use kite_vm::plan::{self, Growth};
-use seen::{claim, class, disk, edited, fresh, read, vm};
+use kite_vm::plan::{self, Disk, Growth};
+use seen::{annotated, claim, class, disk, edited, fresh, read, recorded, vm};
 use serde_json::{Value, json};
 
 /// A child of a machine of this UID, with more metadata.
@@ -121,6 +125,36 @@ fn what_an_earlier_machine_has_left_is_told_from_what_is_kept_and_what_is_others
     assert_eq!(in_the_way(&owned), Some("Service"));
 }
 
+// V-19
+#[test]
+fn a_disk_that_was_left_behind_goes_by_the_word_on_it_and_stays_in_doubt() {
+    let with = |more: Value| child::<DataVolume>("u-0", &more);
+    let policy = |word: &str| json!({"annotations": {"kite.dev/vm-uid": "u-0", "kite.dev/deletion-policy": word}});
+    let claim = |more: Value| child::<PersistentVolumeClaim>("u-0", &more);
+    let kept = || json!({"labels": {"kite.dev/retained": "true"}});
+    let going = || json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+    let owned = || json!({"ownerReferences": [{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "name": "web", "uid": "d-1"}]});
+    let (goes, stays) = (Some(("u-0", true)), Some(("u-0", false)));
+    for (disk, claim, verdict) in [
+        (None, None, None),
+        (Some(with(policy("Delete"))), Some(claim(owned())), goes),
+        (Some(with(policy("Retain"))), Some(claim(owned())), stays),
+        (Some(with(json!({}))), None, stays),
+        // Going already: the claim goes with the DataVolume, also when that is gone first.
+        (Some(with(going())), Some(claim(owned())), None),
+        (None, Some(claim(owned())), None),
+        (None, Some(claim(going())), None),
+        // Only a claim, or one that was missed when the DataVolume was marked.
+        (None, Some(claim(json!({}))), stays),
+        (Some(with(kept())), Some(claim(owned())), stays),
+        (Some(with(kept())), Some(claim(kept())), None),
+        (None, Some(claim(kept())), None),
+    ] {
+        let found = judge(disk.as_deref(), claim.as_deref());
+        assert_eq!(found, verdict, "{disk:?} {claim:?}");
+    }
+}
+
 // V-21
 #[test]
 fn what_holds_a_deletion_up_is_named_with_its_finalizers_the_cause_first() {
@@ -190,4 +224,26 @@ fn a_disk_grows_when_its_claim_is_bound_and_filled() {
     assert_eq!(growth("CloneInProgress", true), Growth::None);
     assert_eq!(growth("Succeeded", false), Growth::None);
     assert!(matches!(growth("Succeeded", true), Growth::To { .. }));
+}
+
+// D-7, C-7: the annotation can be copied by anybody.
+#[test]
+fn a_claim_with_our_annotation_is_the_disk_only_if_our_datavolume_owns_it() {
+    let mut forged = claim("u-1", "c-9", "2Gi");
+    Arc::make_mut(&mut forged).metadata.owner_references = None;
+    let with = |disk| Observed {
+        disk,
+        claim: Some(forged.clone()),
+        ..fresh()
+    };
+    let planted = Disk::Foreign("PersistentVolumeClaim");
+    assert_eq!(plan::disk(&with(None)), planted);
+    assert_eq!(plan::disk(&with(Some(disk("u-1", "")))), planted);
+    let present = Disk::Present {
+        claim: "c-9".into(),
+    };
+    assert_eq!(plan::disk(&recorded(with(None), "c-9")), present);
+    // A disk that was taken over and could not be recorded yet.
+    let adopted = annotated(with(None), "kite.dev/adopt-retained-disk", "c-9");
+    assert_eq!(plan::disk(&adopted), present);
 }
