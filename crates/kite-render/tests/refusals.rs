@@ -192,7 +192,7 @@ fn each_refusal_helps() {
             begins && !text.ends_with('.') && !text.contains("  "),
             "{text}"
         );
-        let helps = text.starts_with("must ") || text.contains("; ") || text.contains("<error>");
+        let helps = text.starts_with("must ") || text.contains("; ") || text.contains("{error}");
         assert!(helps, "says nothing to do: {text}");
         assert!(!wrong.about().is_empty() && !wrong.about().ends_with('.'));
     }

@@ -8,6 +8,7 @@
 mod argo_cd;
 mod crds;
 mod fields;
+mod messages;
 mod permissions;
 mod roles;
 
@@ -47,6 +48,7 @@ fn all() -> Result<Vec<File>> {
     files.extend(roles::files()?);
     files.push(permissions::file());
     files.push(fields::file()?);
+    files.push(messages::file()?);
     files.push(argo_cd::file()?);
     Ok(files)
 }

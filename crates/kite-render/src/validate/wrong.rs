@@ -22,10 +22,10 @@ macro_rules! refusals {
         }
 
         impl Wrong {
-            /// Each refusal once, with the names of its parts in angle brackets for the parts.
+            /// Each refusal once, with the names of its parts in braces for the parts.
             pub fn all() -> Vec<Self> {
                 vec![$(
-                    Self::$variant $({ $($part: concat!("<", stringify!($part), ">").to_owned()),+ })?
+                    Self::$variant $({ $($part: concat!("{", stringify!($part), "}").to_owned()),+ })?
                 ),+]
             }
 
