@@ -117,7 +117,7 @@ async fn is_deleted(hand: &ByHand) {
     assert!(hand.owned("web", NAME).await.unwrap().is_empty());
 }
 
-// C-5, C-9, C-10, C-11, S-2, S-4, S-8
+// C-5, C-9, C-10, C-11, S-2, S-3, S-4, S-8, F-2, F-6
 #[tokio::test]
 async fn a_life_is_told_in_few_writes_with_each_phase_once_and_never_ready_too_early() {
     let _alone = ALONE.read().await;

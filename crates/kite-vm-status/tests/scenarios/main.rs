@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub, missing_docs)]
 
+mod aside;
 mod life;
 mod support;
 
@@ -21,12 +22,18 @@ use support::{
     vm, world,
 };
 
-// C-5: nothing changes → nothing is sent.
+// C-5, S-2: nothing changes → nothing is sent, although how long an error has stood is forgotten.
 #[tokio::test]
 async fn a_settled_machine_costs_nothing_at_a_restart_or_when_a_label_is_touched() {
     let _alone = ALONE.write().await;
     let hand = by_hand("settled").await;
     running(&hand, "web").await;
+    running(&hand, "broken").await;
+    let made = json!({"created": true, "runStrategy": "Always"});
+    says(&hand, "broken", "CrashLoopBackOff", &made).await;
+    hand.until("broken", LONG, |m| phase(m) == Some(Phase::Failed))
+        .await
+        .unwrap();
     let began = mark(&hand).await;
     let cluster = &world().await.cluster;
     cluster
@@ -100,7 +107,7 @@ async fn a_refused_specification_is_failed_for_tools_although_there_is_no_machin
     );
 }
 
-// S-2, C-16: an error word that has stood is a failure, and an event says so.
+// S-2, C-16, F-8: an error word that has stood is a failure, and an event says so.
 #[tokio::test]
 async fn an_error_that_stands_is_a_failure_with_an_event() {
     let hand = by_hand("error").await;
