@@ -48,8 +48,9 @@ pub async fn a_killed_leader_is_followed_within_lease_and_retry(scene: &Scene) {
     scene.admin.ready_user("over-b", full_spec("over-b")).await;
     let took = began.elapsed();
     println!("the other took over and had a user ready {took:?} after SIGKILL");
-    // The standby asks every RETRY; a second for the work itself, a second for two busy cores.
-    assert!(took <= LEASE + RETRY + Duration::from_secs(2), "{took:?}");
+    // The standby asks every RETRY; the rest is for the work itself on busy cores, and still less
+    // than the lease that stands when nobody sets one.
+    assert!(took <= LEASE + RETRY + Duration::from_secs(8), "{took:?}");
     let lease = leases.get("kite-user").await.unwrap();
     assert_eq!(holder(&lease).as_deref(), Some(second.identity()));
     let sent = scene.sent(mark).await;

@@ -106,7 +106,7 @@ async fn kite_user_alone_in_its_cluster() {
 async fn a_restart_and_a_quiet_time_send_nothing(scene: &Scene) -> KiteProcess {
     let mark = scene.mark().await;
     let process = scene.start(&[]).await;
-    tokio::time::sleep(Duration::from_secs(25)).await;
+    tokio::time::sleep(Duration::from_secs(15)).await;
     let sent = scene.sent(mark).await;
     let (lists, others): (Vec<_>, Vec<_>) = sent.into_iter().partition(|r| r.verb == "list");
     println!("after a restart: {} lists", lists.len());
