@@ -91,6 +91,13 @@ fn a_growing_restart_count_is_retrying_and_one_that_was_there_before_is_not() {
     assert_eq!(player.ready(), "False InProgress");
     player.cdi(6.0, &restarted(3));
     assert_eq!(player.ready(), "False Retrying");
+    // Told with its error, it need not stand first: it has happened before.
+    let mut player = Player::new();
+    player.cdi(0.0, &restarted(2));
+    let mut failed = restarted(3);
+    failed["conditions"] = error("reset")["conditions"].clone();
+    player.cdi(6.0, &failed);
+    assert_eq!(player.ready(), "False Retrying");
 }
 
 // D-4, F-1: a worker that crashes every few seconds; its error comes and goes with it.
