@@ -26,10 +26,10 @@ use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt};
 
 use crate::apply::login::Logins;
+use crate::observe::turns::{self, Turns};
 use crate::power::witness::{Witness, reruns};
 use crate::reconcile::VmPass;
-use crate::standstill::Standstill;
-use crate::turns::{self, Turns};
+use crate::reconcile::standstill::Standstill;
 
 pub use rights::RULES;
 

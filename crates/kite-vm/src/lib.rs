@@ -11,9 +11,7 @@ pub mod observe;
 pub mod plan;
 pub mod power;
 pub mod reconcile;
-pub mod standstill;
 pub mod status;
-pub mod turns;
 pub mod validate;
 
 pub use controller::{KiteVm, RULES};

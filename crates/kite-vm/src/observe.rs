@@ -3,6 +3,8 @@
 //! Everything comes from the watches. The live looks that a destructive step
 //! needs are in `apply::delete`, right before that step.
 
+pub mod turns;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};

@@ -13,8 +13,8 @@ use kite_render::validate::{DnsName, ValidMachine};
 use kube::core::ObjectMeta;
 
 use crate::apply::delete::left_behind::is_retained;
+use crate::observe::turns;
 use crate::observe::{Observed, annotation};
-use crate::turns;
 
 /// What to do about the disk.
 #[derive(Clone, Debug, PartialEq, Eq)]

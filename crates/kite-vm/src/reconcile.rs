@@ -1,6 +1,7 @@
 //! The pass over one machine, in its five steps; a machine that is to go takes a way of its own.
 
 mod removal;
+pub mod standstill;
 mod tell;
 
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::apply::{self, Trouble, previous};
 use crate::controller::{Flags, World};
 use crate::observe::Observed;
 use crate::power::pace::Pace;
-use crate::standstill::Standstill;
+use crate::reconcile::standstill::Standstill;
 use crate::status::{self, Outcome};
 use crate::validate;
 

@@ -16,10 +16,10 @@ use serde_json::json;
 
 use super::delete::left_behind::is_retained;
 use super::{Applied, Trouble};
+use crate::observe::turns::{self, Turn};
 use crate::observe::{Observed, annotation};
 use crate::plan::{self, Disk, Growth};
 use crate::reconcile::VmPass;
-use crate::turns::{self, Turn};
 
 /// The reason of a machine whose image is being cloned often enough already (rule V-14).
 const WAITING_FOR_TURN: &str = "WaitingForClones";

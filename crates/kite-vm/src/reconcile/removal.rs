@@ -13,7 +13,7 @@ use super::{Error, VmPass};
 use crate::apply::Trouble;
 use crate::apply::delete::{self, Progress, blocked};
 use crate::observe::Observed;
-use crate::standstill::{Obstacle, Standing};
+use crate::reconcile::standstill::{Obstacle, Standing};
 use crate::status::Outcome;
 
 /// The reason of a deletion that cannot go on.

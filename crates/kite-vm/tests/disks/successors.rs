@@ -154,12 +154,11 @@ async fn a_retained_disk_outlives_every_way_of_deleting_and_is_adopted_by_its_ui
             .gone::<Secret>(&format!("{name}-cloud-init"), LONG)
             .await;
     }
-    wait::eventually("five retained disks", LONG, async || {
-        let kept = claims.list(&marked).await.unwrap();
-        (kept.items.len() == 5).then_some(())
-    })
-    .await
-    .unwrap();
+    let kept = |c: &PersistentVolumeClaim| c.labels().contains_key("kite.dev/retained");
+    for name in ["asked", "background", "foreground", "orphan", "forced"] {
+        place.until(name, LONG, kept).await;
+    }
+    assert_eq!(claims.list(&marked).await.unwrap().items.len(), 5);
     let disks = place.api::<DataVolume>().list(&marked).await.unwrap();
     assert!(
         disks

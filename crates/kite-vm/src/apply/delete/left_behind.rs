@@ -14,7 +14,7 @@ use kite_runtime::apply::Place;
 use kube::core::ObjectMeta;
 use serde_json::json;
 
-use super::{Trouble, place, remove};
+use super::{Trouble, is_owned_by_a_disk, place, remove};
 use crate::controller::Meta;
 use crate::observe::annotation;
 use crate::reconcile::VmPass;
@@ -29,14 +29,7 @@ pub fn is_retained(meta: &ObjectMeta) -> bool {
 /// VirtualMachine or its guest may still be there; a watch tells when they are gone.
 pub async fn collect(pass: &VmPass, key: &Key) -> Result<(), Trouble> {
     let (disk, claim) = (pass.world.disks.get(key), pass.world.claims.get(key));
-    let meta = disk
-        .as_ref()
-        .map(|d| &d.metadata)
-        .or(claim.as_ref().map(|c| &c.metadata));
-    let Some(meta) = meta.filter(|m| !is_retained(m) && m.deletion_timestamp.is_none()) else {
-        return Ok(());
-    };
-    let Some(uid) = annotation(meta, VM_UID) else {
+    let Some((uid, removes)) = judge(disk.as_deref(), claim.as_deref()) else {
         return Ok(());
     };
     let of_guest = pass.world.vms.get(key).is_some() || pass.world.vmis.get(key).is_some();
@@ -45,11 +38,33 @@ pub async fn collect(pass: &VmPass, key: &Key) -> Result<(), Trouble> {
     }
     let claim = claim.as_deref();
     let claim = claim.filter(|c| annotation(&c.metadata, VM_UID) == Some(uid));
-    match disk.as_deref() {
-        Some(disk) if annotation(&disk.metadata, DELETION_POLICY) == Some("Delete") => {
-            remove(pass, key, Some(disk), claim).await
+    if removes {
+        remove(pass, key, disk.as_deref(), claim).await
+    } else {
+        retain(pass, key, disk.as_deref(), claim).await
+    }
+}
+
+/// Whose disk is left, and whether it goes; nothing when all that has to be done is done, or under
+/// way: a claim goes with the DataVolume that owns it.
+pub fn judge<'a>(
+    disk: Option<&'a DataVolume>,
+    claim: Option<&'a PersistentVolumeClaim>,
+) -> Option<(&'a str, bool)> {
+    let left = |meta: &ObjectMeta| !is_retained(meta) && meta.deletion_timestamp.is_none();
+    let claim = claim.filter(|c| left(&c.metadata));
+    match disk {
+        Some(disk) if left(&disk.metadata) => {
+            let policy = annotation(&disk.metadata, DELETION_POLICY);
+            Some((
+                annotation(&disk.metadata, VM_UID)?,
+                policy == Some("Delete"),
+            ))
         }
-        disk => retain(pass, key, disk, claim).await,
+        Some(disk) if disk.metadata.deletion_timestamp.is_some() => None,
+        None if claim.is_some_and(is_owned_by_a_disk) => None,
+        // The mark was set on the DataVolume and not yet on the claim, or there is only a claim.
+        _ => Some((annotation(&claim?.metadata, VM_UID)?, false)),
     }
 }
 
