@@ -7,7 +7,8 @@
 use kite_api::Condition;
 use kite_api::KiteVirtualMachineStatus;
 use kite_api::condition::{
-    self, DELETING, DOMAIN_READY, GUEST_SHUT_DOWN, RECONCILING, RESOURCES_APPLIED, STALLED,
+    self, DELETING, DISK_READY, DOMAIN_READY, GUEST_SHUT_DOWN, RECONCILING, RESOURCES_APPLIED,
+    STALLED,
 };
 use kite_api::machine::LastStop;
 
@@ -90,10 +91,13 @@ pub fn news(before: &KiteVirtualMachineStatus, after: &KiteVirtualMachineStatus)
 fn problem(status: &KiteVirtualMachineStatus) -> Option<&Condition> {
     let stalled = condition::find(&status.conditions, STALLED);
     let waits = condition::find(&status.conditions, RECONCILING);
-    // kite-vm-status tells of a guest that it saw shut down.
+    // kite-vm-status tells of a guest that it saw shut down, kite-datavolume of its disk.
     let told = |c: &&Condition| {
         let last = status.last_stop.as_ref();
-        c.reason == GUEST_SHUT_DOWN && last.is_some_and(LastStop::is_guest_shut_down)
+        let shut_down =
+            c.reason == GUEST_SHUT_DOWN && last.is_some_and(LastStop::is_guest_shut_down);
+        let disk = condition::find(&status.conditions, DISK_READY);
+        shut_down || disk.is_some_and(|d| d.status == "False" && d.reason == c.reason)
     };
     stalled
         .or(waits)

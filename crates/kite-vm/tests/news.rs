@@ -141,9 +141,9 @@ fn words_that_hold_amounts_are_told_again_only_when_a_person_must_act() {
     assert_eq!(said, Some(expected));
 }
 
-// C-16, S-2: one of the two tells of a guest that has shut itself down
+// C-16, S-2, D-4: of two who know of a guest's shutdown or of a disk's trouble one tells
 #[test]
-fn a_shutdown_that_kite_vm_status_has_told_is_not_told_again() {
+fn what_kite_vm_status_or_kite_datavolume_has_told_is_not_told_again() {
     let down = |reason: &str| {
         status(&[
             ("ResourcesApplied", "True", "Applied"),
@@ -156,6 +156,12 @@ fn a_shutdown_that_kite_vm_status_has_told_is_not_told_again() {
     assert_eq!(told(&fine(), &recorded), "");
     assert_eq!(told(&fine(), &down("GuestShutDown")), "!GuestShutDown");
     assert_eq!(told(&fine(), &down("LastStopUnknown")), "!LastStopUnknown");
+    let disk = status(&[
+        ("ResourcesApplied", "False", "CloneFailed"),
+        ("Stalled", "True", "CloneFailed"),
+        ("DiskReady", "False", "CloneFailed"),
+    ]);
+    assert_eq!(told(&fine(), &disk), "");
     // It is switched off: that is what was to be done.
     assert_eq!(told(&down("LastStopUnknown"), &fine()), "");
     assert_eq!(told(&down("GuestShutDown"), &fine()), "");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kite_api::KiteVirtualMachine;
 use kite_api::labels::Controller;
 use kite_api::machine::Phase;
-use kite_api::ownership::part_of;
+use kite_api::ownership::{conditions_of, part_of};
 use kite_runtime::Refusal;
 
 use super::{Error, VmPass};
@@ -42,7 +42,11 @@ impl VmPass {
             Err(error) => Err(error.into()),
             Ok(_) => {
                 let mut after = status.clone();
-                after.conditions = part.conditions;
+                let own = conditions_of(Controller::Vm);
+                after
+                    .conditions
+                    .retain(|c| !own.contains(&c.type_.as_str()));
+                after.conditions.extend(part.conditions);
                 self.announce(seen, news(&status, &after)).await;
                 Ok(())
             }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod bad_edits;
+mod chosen;
 #[path = "../common/mod.rs"]
 mod common;
 mod stay_off;
