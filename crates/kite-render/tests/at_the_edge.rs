@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{hardware, machine, platform, raw_machine, raw_user, user, value};
+use common::{KEY, hardware, machine, platform, raw_machine, raw_user, user, value};
 use k8s_openapi::api::networking::v1::IngressTLS;
 use kite_api::KitePlatform;
 use kite_kubevirt::VirtualMachine;
@@ -15,7 +15,9 @@ use kite_render::machine::{
 };
 use kite_render::platform::InForce;
 use kite_render::user::{namespace, resource_quota};
-use kite_render::validate::{Bytes, Cidr, ValidMachine, ValidPlatform, ValidUser};
+use kite_render::validate::{
+    Bytes, Cidr, SshPublicKey, ValidMachine, ValidPlatform, ValidUser, Wrong,
+};
 
 const MEBI: i64 = 1 << 20;
 
@@ -60,6 +62,20 @@ fn characters_that_are_none_are_refused_in_every_plane() {
             taken,
             "{name:?}"
         );
+    }
+}
+
+/// An RSA key of 2048 bits whose private half was thrown away.
+const RSA: &str = "ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABAQDNG/zTo2vV/Z5k9Bfc9xSMqQKdVmIeJ/gf5rRKkiTOBvemP0jpyBs1ZQMBY2S7U/tlnPcEv4ZqHQ7mdy02QsBUjET5F+69++X767550JEfMQpjhgwmVl+JiuzdhvTv1e0UPuu2dhzM7H8sJj3qw7Mo4Q7CcY79WImlrmwyJdhmaRXpHEstQgfU2DLN/iYRHf504+4EzQSQlvjdonygV+VFmA1MOKiBd9I27v31Ymhz8g4+cnDBlbFma6aopNLLgJFfnS4kfKSGS5J/bUdSBzxS6B9Kg2rZxHDyJFjIv7Uaw4CsWgLhaOkSBXoWnmpEtzq5tkwb/1u9AMeWtmeE5iZN";
+
+// V-12
+#[test]
+fn the_shortest_rsa_key_and_the_longest_line_are_taken() {
+    assert_eq!(SshPublicKey::parse(RSA).unwrap().as_str(), RSA);
+    let line = |length: usize| format!("{KEY}{}", "x".repeat(length - KEY.len()));
+    assert!(SshPublicKey::parse(&line(4096)).is_ok());
+    for length in [4097, 5000] {
+        assert_eq!(SshPublicKey::parse(&line(length)), Err(Wrong::KeyLine));
     }
 }
 
