@@ -85,6 +85,20 @@ impl<K: Object> Place<'_, K> {
     fn kind() -> String {
         K::kind(&()).into_owned()
     }
+
+    /// Whether an answer is this object: one of another kind may be read as one that says nothing
+    /// (row AP8).
+    fn is_expected(&self, object: &K) -> bool {
+        object.meta().name.as_ref() == Some(&self.key.name) && object.meta().uid.is_some()
+    }
+
+    fn odd(&self, doing: &'static str) -> WriteError {
+        WriteError::Odd {
+            doing,
+            kind: Self::kind(),
+            name: self.key.name.clone(),
+        }
+    }
 }
 
 impl Writer {
@@ -200,7 +214,8 @@ impl Writer {
         self.metrics
             .wrote(&kind, if answer.is_ok() { doing } else { "refused" });
         match answer {
-            Ok(object) => Ok(place.cache.remember(object)),
+            Ok(object) if place.is_expected(&object) => Ok(place.cache.remember(object)),
+            Ok(_) => Err(place.odd(doing)),
             Err(source) => Err(api_error(doing, kind, name, source)),
         }
     }
@@ -208,11 +223,11 @@ impl Writer {
     /// Looks at the server itself, where a decision rests on what is not there (rule C-6).
     pub async fn live<K: Object>(&self, place: &Place<'_, K>) -> Result<Option<K>, WriteError> {
         let name = place.key.name.as_str();
-        place
-            .api
-            .get_opt(name)
-            .await
-            .map_err(|source| api_error("read", Place::<K>::kind(), name, source))
+        match place.api.get_opt(name).await {
+            Ok(Some(object)) if !place.is_expected(&object) => Err(place.odd("read")),
+            Ok(found) => Ok(found),
+            Err(source) => Err(api_error("read", Place::<K>::kind(), name, source)),
+        }
     }
 
     /// Deletes the object of this UID and version; one that is gone already is fine.
@@ -234,6 +249,7 @@ impl Writer {
             ..DeleteParams::default()
         };
         match place.api.delete(name, &params).await {
+            Ok(Either::Left(object)) if !place.is_expected(&object) => Err(place.odd("delete")),
             Ok(Either::Left(object)) => {
                 self.metrics.wrote(&kind, "delete");
                 // Some kinds answer with the object although it is gone already.
@@ -291,9 +307,11 @@ impl Writer {
             .await;
         self.metrics
             .wrote(&kind, if answer.is_ok() { "status" } else { "refused" });
+        let doing = "write the status of";
         match answer {
-            Ok(object) => Ok(place.cache.remember(object)),
-            Err(source) => Err(api_error("write the status of", kind, name, source)),
+            Ok(object) if place.is_expected(&object) => Ok(place.cache.remember(object)),
+            Ok(_) => Err(place.odd(doing)),
+            Err(source) => Err(api_error(doing, kind, name, source)),
         }
     }
 
@@ -322,7 +340,8 @@ impl Writer {
         self.metrics
             .wrote(&kind, if answer.is_ok() { "patch" } else { "refused" });
         match answer {
-            Ok(object) => Ok(place.cache.remember(object)),
+            Ok(object) if place.is_expected(&object) => Ok(place.cache.remember(object)),
+            Ok(_) => Err(place.odd(doing)),
             // The server answers 422 when a `test` fails.
             Err(source) if refusal(&source) == Refusal::Invalid => Err(WriteError::Stale {
                 doing,

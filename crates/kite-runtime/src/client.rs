@@ -1,8 +1,7 @@
 //! The clients of a process: one for work, one for the Lease.
 //!
 //! Two, so that a full queue of work never delays a renewal. Every request has a
-//! deadline that bounds the client's own retries too; watches are not cut,
-//! because the deadline ends with the response's head. The working client
+//! deadline; watches are not cut, because it ends with the response's head. The working client
 //! refuses to write when the replica does not lead (rule: leadership is a
 //! deadline that is checked at every write).
 
@@ -18,6 +17,7 @@ use tower::filter::FilterLayer;
 use tower::timeout::TimeoutLayer;
 
 use crate::lease::Leadership;
+use crate::retry_after::RetryAfterLayer;
 use crate::settings::Settings;
 
 /// Reads how to reach the API server: the flag's file, else the pod's account, else the default kubeconfig.
@@ -45,9 +45,10 @@ pub async fn config(settings: &Settings, controller: &str) -> anyhow::Result<Con
     Ok(config)
 }
 
-/// A client for work, which writes only while the replica leads.
+/// A client for work, which writes only while the replica leads. It tries nothing again by itself:
+/// passes and watches do, with a back-off that knows their object.
 pub fn for_work(
-    config: Config,
+    mut config: Config,
     timeout: Duration,
     leadership: Leadership,
 ) -> anyhow::Result<Client> {
@@ -57,7 +58,9 @@ pub fn for_work(
         }
         Ok(request)
     });
+    config.default_retry = false;
     Ok(ClientBuilder::try_from(config)?
+        .with_layer(&RetryAfterLayer)
         .with_layer(&TimeoutLayer::new(timeout))
         .with_layer(&gate)
         .build())

@@ -234,8 +234,8 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
                 }
                 Err(error) => {
                     self.failed(&error);
-                    if !self.cache.is_served() {
-                        // Nothing of it is worth resuming, and a list is what tells that it is back.
+                    if !self.cache.is_served() || is_too_old(&error) {
+                        // Nothing of it is worth resuming; a list tells what there is now.
                         events = Box::pin(watcher(api.clone(), config.clone()));
                     }
                     tokio::time::sleep(jittered(pause, &Key::cluster(self.name), 0)).await;
@@ -326,6 +326,12 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
             tracing::warn!(kind = self.name, error = %text, "the watch fails and will be tried again until it works");
         }
     }
+}
+
+/// Whether a watch cannot begin where it was to begin. kube asks again for the same version, which
+/// would never end (row ST8); an open watch that is told so lists by itself.
+fn is_too_old(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
 }
 
 fn key_of<K: Resource>(object: &Result<Arc<K>, Arc<InvalidObject>>) -> Key {

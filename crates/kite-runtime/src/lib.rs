@@ -21,6 +21,7 @@ pub mod pass;
 pub mod patience;
 pub mod process;
 pub mod rbac;
+mod retry_after;
 mod server;
 pub mod settings;
 pub mod shared_roles;

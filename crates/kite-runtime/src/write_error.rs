@@ -34,8 +34,18 @@ pub enum WriteError {
         /// Name.
         name: String,
     },
+    /// The answer was about something else, so what became of the request is unknown.
+    #[error("cannot {doing} {kind} {name}: the answer is not about it; it is looked at again")]
+    Odd {
+        /// What was being done.
+        doing: &'static str,
+        /// Kind.
+        kind: String,
+        /// Name.
+        name: String,
+    },
     /// The server refused.
-    #[error("cannot {doing} {kind} {name}: {}", words(.source))]
+    #[error("cannot {doing} {kind} {name}: {}", why(.source))]
     Api {
         /// What was being done.
         doing: &'static str,
@@ -64,6 +74,7 @@ impl WriteError {
         match self {
             Self::Api { source, .. } => Some(refusal(source)),
             Self::Stale { .. } => Some(Refusal::Conflict),
+            Self::Odd { .. } => Some(Refusal::Transient),
             Self::NameConflict { .. } | Self::Terminating { .. } | Self::Unserialisable { .. } => {
                 None
             }
@@ -78,8 +89,19 @@ impl Failure for WriteError {
             Self::NameConflict { .. } | Self::Terminating { .. } => Class::NotReady,
             Self::Api { source, .. } => refusal(source).class(),
             Self::Stale { .. } => Class::Conflict,
+            Self::Odd { .. } => Class::Transient,
             Self::Unserialisable { .. } => Class::Invalid,
         }
+    }
+}
+
+/// The server's words, or ours where they do not say what is wrong.
+fn why(error: &kube::Error) -> String {
+    match refusal(error) {
+        Refusal::KindMissing => {
+            "this cluster does not serve the kind; it goes on when the kind is installed".to_owned()
+        }
+        _ => words(error),
     }
 }
 
