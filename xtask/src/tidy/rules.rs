@@ -1,12 +1,18 @@
-//! A rule that code or a test names must exist in the page of rules.
+//! A rule that code or a test names must exist in the page of rules, and a rule
+//! of the page must be named by a test.
 //!
-//! Whether each rule is proved by a test is not judged here: some are proved by
-//! the absence of something.
+//! Whether that test proves it is not judged here; `cargo xtask mutants` asks.
 
 use std::collections::BTreeSet;
 
 use super::{Problem, Source};
-use crate::rules::{PAGE, defined, named};
+use crate::rules::{PAGE, defined, named, proofs, unproved};
+
+/// Rules that wait for a test. None is ever added, and the list is gone when it is empty.
+const WAITING: [&str; 14] = [
+    "C-2", "C-13", "N-1", "V-1", "V-3", "V-7", "S-1", "F-3", "F-11", "F-18", "F-19", "F-21",
+    "F-23", "F-27",
+];
 
 /// All names of rules that do not exist, and a page that defines one twice.
 pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
@@ -19,7 +25,8 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
     };
     let mut known = BTreeSet::new();
     let mut problems = Vec::new();
-    for rule in defined(page) {
+    let rules = defined(page);
+    for rule in &rules {
         if !known.insert(rule.name) {
             problems.push(Problem::new(
                 PAGE,
@@ -34,6 +41,19 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
     for source in code {
         problems.extend(unknown(source, &known));
     }
+    let proofs: Vec<_> = code.iter().flat_map(proofs).collect();
+    let bare = unproved(&rules, &proofs);
+    let bare = bare.iter().filter(|rule| !WAITING.contains(&rule.name));
+    problems.extend(bare.map(|rule| {
+        Problem::new(
+            PAGE,
+            rule.line,
+            format!(
+                "no test names {}; name it above the test that proves it, or write that test",
+                rule.name
+            ),
+        )
+    }));
     problems
 }
 
@@ -66,22 +86,29 @@ mod tests {
     #[test]
     fn a_named_rule_that_is_not_defined_is_found_with_its_line() {
         let page = "# Rules\n\n### C-1\n\nText about C-9.\n";
-        assert_eq!(found(page, "// C-1\nfn a() {}\n"), []);
+        assert_eq!(found(page, "// C-1\n#[test]\nfn a() {}\n"), []);
         assert_eq!(
-            found(page, "// C-1, C-9: both\nfn a() {}\n"),
+            found(page, "// C-1, C-9: both\n#[test]\nfn a() {}\n"),
             [("crates/a/src/b.rs".to_owned(), 1)]
         );
     }
 
     #[test]
     fn other_words_with_a_hyphen_and_a_number_are_no_rules() {
-        let text = "// UTF-8, SHA-256, P-256, FNV-1a, x-1, C-, -1\nlet a = \"C-77\";\n";
+        let text = "// C-1\n#[test]\nfn a() {}\n// UTF-8, SHA-256, P-256, FNV-1a, x-1, C-, -1\nlet a = \"C-77\";\n";
         assert_eq!(found("### C-1\n", text), []);
     }
 
     #[test]
     fn a_rule_that_is_defined_twice_is_found() {
-        assert_eq!(found("### C-1\n### C-1\n", ""), [(PAGE.to_owned(), 2)]);
+        let code = "// C-1\n#[test]\nfn a() {}\n";
+        assert_eq!(found("### C-1\n### C-1\n", code), [(PAGE.to_owned(), 2)]);
+    }
+
+    #[test]
+    fn a_rule_that_only_a_function_names_and_no_test_is_found() {
+        let code = "// C-1\nfn a() {}\n";
+        assert_eq!(found("# Rules\n\n### C-1\n", code), [(PAGE.to_owned(), 3)]);
     }
 
     #[test]
