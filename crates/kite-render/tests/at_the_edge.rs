@@ -16,7 +16,7 @@ use kite_render::machine::{
 use kite_render::platform::InForce;
 use kite_render::user::{namespace, resource_quota};
 use kite_render::validate::{
-    Bytes, Cidr, SshPublicKey, ValidMachine, ValidPlatform, ValidUser, Wrong,
+    Bytes, Cidr, CryptHash, SshPublicKey, ValidMachine, ValidPlatform, ValidUser, Wrong,
 };
 
 const MEBI: i64 = 1 << 20;
@@ -76,6 +76,26 @@ fn the_shortest_rsa_key_and_the_longest_line_are_taken() {
     assert!(SshPublicKey::parse(&line(4096)).is_ok());
     for length in [4097, 5000] {
         assert_eq!(SshPublicKey::parse(&line(length)), Err(Wrong::KeyLine));
+    }
+}
+
+// V-12, C-18: method, perhaps parameters, salt and hash, each of them there.
+#[test]
+fn a_hash_of_too_few_or_too_many_or_empty_parts_is_none() {
+    let hash = "a".repeat(86);
+    for (text, taken) in [
+        (format!("$6$salt${hash}"), true),
+        (format!("$6$rounds=5000$salt${hash}"), true),
+        (format!("$6$a$b$c${hash}"), true),
+        (format!("$6$a$b$c$d${hash}"), false),
+        (format!("$6${hash}"), false),
+        (format!("$6$${hash}"), false),
+    ] {
+        let parsed = CryptHash::parse(text.as_bytes());
+        assert_eq!(parsed.is_ok(), taken, "{text}");
+        if let Ok(parsed) = parsed {
+            assert_eq!(format!("{parsed:?}"), "CryptHash(…)");
+        }
     }
 }
 
