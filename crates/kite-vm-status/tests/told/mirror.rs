@@ -52,6 +52,21 @@ fn an_agent_that_connects_is_one_write_more_and_no_other_when_nothing_changes() 
     assert_eq!(player.writes.len(), 1);
 }
 
+// S-6, C-5
+#[test]
+fn what_is_told_aside_waits_a_moment_for_more_of_it() {
+    let mut player = running();
+    player.set_guest(|g| says(g, "LiveMigratable", "True", ""));
+    player.until(1.0);
+    player.set_guest(|g| says(g, "AgentConnected", "True", ""));
+    player.until(1.9);
+    assert!(player.writes.is_empty());
+    player.until(10.0);
+    assert_eq!(player.writes.len(), 1);
+    assert_eq!(player.condition(LIVE_MIGRATABLE), "True ToldByKubeVirt");
+    assert_eq!(player.condition(AGENT_CONNECTED), "True AgentAnswers");
+}
+
 // S-6, C-4: KubeVirt's words may hold what changes by itself.
 #[test]
 fn the_words_are_kites_own_and_the_reason_is_kubevirts_where_it_is_one() {

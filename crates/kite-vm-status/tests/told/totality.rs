@@ -109,7 +109,11 @@ fn guests() -> impl Strategy<Value = Option<VirtualMachineInstance>> {
         "WaitingForSync",
         "Unknown",
     ];
-    let addresses = proptest::collection::vec(one_of(&["10.0.0.9", "fd00::1", ""]), 0..40);
+    let address = prop_oneof![
+        8 => (0..99).prop_map(|host| format!("10.0.0.{host}")),
+        1 => one_of(&["fd00::1", ""]),
+    ];
+    let addresses = proptest::collection::vec(address, 0..80);
     let guest = (
         one_of(phases),
         proptest::option::of(one_of(&["n1", "n2"])),
