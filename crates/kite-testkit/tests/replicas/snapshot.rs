@@ -7,10 +7,10 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
 /// Group, version, kind and plural.
-type Kind = (&'static str, &'static str, &'static str, &'static str);
+pub(crate) type Kind = (&'static str, &'static str, &'static str, &'static str);
 
 /// Everything that can be Kite's in a namespace, and what people put beside it.
-const NAMESPACED: [Kind; 12] = [
+pub(crate) const NAMESPACED: [Kind; 12] = [
     (
         "kite.dev",
         "v1alpha1",
@@ -40,7 +40,7 @@ const NAMESPACED: [Kind; 12] = [
     ("", "v1", "ConfigMap", "configmaps"),
 ];
 
-const CLUSTER_WIDE: [Kind; 3] = [
+pub(crate) const CLUSTER_WIDE: [Kind; 3] = [
     ("kite.dev", "v1alpha1", "KiteUser", "kiteusers"),
     ("kite.dev", "v1alpha1", "KiteHostClaim", "kitehostclaims"),
     ("", "v1", "Namespace", "namespaces"),
@@ -64,7 +64,11 @@ const OWN: [&str; 13] = [
     "kite.dev/rendered-hash",
 ];
 
-async fn list(client: &Client, kind: &Kind, namespace: Option<&str>) -> Vec<DynamicObject> {
+pub(crate) async fn list(
+    client: &Client,
+    kind: &Kind,
+    namespace: Option<&str>,
+) -> Vec<DynamicObject> {
     let (group, version, name, plural) = kind;
     let kind = GroupVersionKind::gvk(group, version, name);
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
@@ -102,7 +106,7 @@ pub(crate) async fn alike(client: &Client, tenant: &str) -> BTreeMap<String, Str
     objects
 }
 
-fn plain(kind: &str, object: DynamicObject, tenant: &str) -> String {
+pub(crate) fn plain(kind: &str, object: DynamicObject, tenant: &str) -> String {
     let mut value = serde_json::to_value(object).unwrap();
     let fields = value.as_object_mut().unwrap();
     match kind {
@@ -130,7 +134,7 @@ fn strip(value: &mut Value) {
             // Both are maps by key: the order is that of the first writes, and means nothing.
             for list in ["managedFields", "conditions"] {
                 if let Some(Value::Array(entries)) = fields.get_mut(list) {
-                    entries.sort_by_key(ToString::to_string);
+                    entries.sort_by_key(|entry| scrub(&entry.to_string()));
                 }
             }
         }
