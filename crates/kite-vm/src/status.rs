@@ -5,12 +5,13 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{
-    self, ACCEPTED, DELETING, DOMAIN_READY, RECONCILING, RESOURCES_APPLIED, STALLED, Status, Wanted,
+    self, ACCEPTED, DELETING, DISK_READY, DOMAIN_READY, RECONCILING, RESOURCES_APPLIED, STALLED,
+    Status, Wanted,
 };
 use kite_api::labels::Controller;
 use kite_api::machine::{KiteVirtualMachineStatus, Phase};
 use kite_api::ownership::part_of;
-use kite_api::{KitePlatform, KitePlatformStatus};
+use kite_api::{Condition, KitePlatform, KitePlatformStatus};
 use kite_render::machine::{child_name, cloud_init_name, ssh_key_name};
 use kite_render::validate::Problems;
 
@@ -38,7 +39,7 @@ pub fn part(seen: &Observed, outcome: &Outcome, now: &Time) -> KiteVirtualMachin
     let wanted = match outcome {
         Outcome::Applied(applied) => {
             record(&mut part, seen, applied);
-            after_applying(applied)
+            after_applying(applied, disk_needs_somebody(&previous))
         }
         Outcome::Refused(refused, applied) => {
             part.domain.clone_from(&applied.domain.host);
@@ -112,7 +113,7 @@ fn phase(previous: &KiteVirtualMachineStatus, outcome: &Outcome) -> Option<Phase
     }
 }
 
-fn after_applying(applied: &Applied) -> Vec<Wanted> {
+fn after_applying(applied: &Applied, disk: Option<&Condition>) -> Vec<Wanted> {
     let mut wanted = vec![domain_ready(applied)];
     let refusal = applied
         .troubles
@@ -127,13 +128,19 @@ fn after_applying(applied: &Applied) -> Vec<Wanted> {
             "the specification can be carried out",
         ),
     });
-    wanted.extend(resources(applied));
+    wanted.extend(resources(applied, disk));
     wanted
 }
 
+/// What kite-datavolume says of a disk that does not get filled unless somebody acts (rule D-4).
+fn disk_needs_somebody(previous: &KiteVirtualMachineStatus) -> Option<&Condition> {
+    condition::find(&previous.conditions, DISK_READY)
+        .filter(|c| c.status == "False" && matches!(c.reason.as_str(), "CloneFailed" | "Stuck"))
+}
+
 /// `ResourcesApplied`, and what it means for a person.
-fn resources(applied: &Applied) -> Vec<Wanted> {
-    let unfinished = |reason, message: &str, stalled| {
+fn resources(applied: &Applied, disk: Option<&Condition>) -> Vec<Wanted> {
+    let unfinished = |reason: &str, message: &str, stalled| {
         vec![
             Wanted::new(RESOURCES_APPLIED, false, reason, message),
             going_on(stalled, reason, message),
@@ -145,6 +152,9 @@ fn resources(applied: &Applied) -> Vec<Wanted> {
         return unfinished(trouble.reason, &all.join("; "), trouble.stalled);
     }
     if !applied.machine {
+        if let Some(disk) = disk {
+            return unfinished(&disk.reason, &disk.message, true);
+        }
         let message = "the disk's claim is not there yet; the VirtualMachine is made when it is";
         return unfinished("WaitingForClaim", message, false);
     }
@@ -162,6 +172,9 @@ fn resources(applied: &Applied) -> Vec<Wanted> {
         let (reason, message) = power::words(down);
         going_on(true, reason, message)
     }));
+    if let (None, Some(disk)) = (applied.stays_down, disk) {
+        wanted.push(going_on(true, &disk.reason, &disk.message));
+    }
     wanted
 }
 
@@ -198,7 +211,7 @@ fn while_deleting(trouble: Option<&Trouble>) -> Vec<Wanted> {
 }
 
 /// `Stalled` when a person has to act, else `Reconciling`; never both, and neither when all is done (rule C-11).
-fn going_on(stalled: bool, reason: &'static str, message: &str) -> Wanted {
+fn going_on(stalled: bool, reason: &str, message: &str) -> Wanted {
     Wanted::new(
         if stalled { STALLED } else { RECONCILING },
         Status::True,

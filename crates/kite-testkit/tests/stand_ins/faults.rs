@@ -198,3 +198,125 @@ async fn a_finalizer_that_stays_holds_a_machine_until_it_may_go() {
     stage.behaviour.clear_all("stays", "m");
     stage.wait_gone("VirtualMachine", "m").await;
 }
+
+/// Every word of KubeVirt's, and one that it does not have yet.
+const PRINTABLE: [&str; 18] = [
+    "Terminating",
+    "Stopping",
+    "Migrating",
+    "Paused",
+    "Running",
+    "ErrorPvcNotFound",
+    "DataVolumeError",
+    "ErrorUnschedulable",
+    "Provisioning",
+    "WaitingForVolumeBinding",
+    "ErrImagePull",
+    "ImagePullBackOff",
+    "Starting",
+    "CrashLoopBackOff",
+    "Stopped",
+    "WaitingForReceiver",
+    "Unknown",
+    "Levitating",
+];
+
+/// Phases of CDI's on the way of every kind of import, clone and upload, and one that it does not have yet.
+const PHASES: [&str; 23] = [
+    "Pending",
+    "PVCBound",
+    "ImportScheduled",
+    "ImportInProgress",
+    "CloneScheduled",
+    "CloneInProgress",
+    "SnapshotForSmartCloneInProgress",
+    "CloneFromSnapshotSourceInProgress",
+    "SmartClonePVCInProgress",
+    "CSICloneInProgress",
+    "ExpansionInProgress",
+    "NamespaceTransferInProgress",
+    "PrepClaimInProgress",
+    "RebindInProgress",
+    "UploadScheduled",
+    "UploadReady",
+    "WaitForFirstConsumer",
+    "PendingPopulation",
+    "Succeeded",
+    "Failed",
+    "Unknown",
+    "Paused",
+    "Teleporting",
+];
+
+#[tokio::test]
+async fn every_word_of_a_machine_and_every_phase_of_a_disk_can_be_had() {
+    let stage = Stage::new("words").await;
+    stage
+        .make("VirtualMachine", Stage::machine("m", "Halted", &on_claim()))
+        .await;
+    stage.make("DataVolume", Stage::disk("d", "golden")).await;
+    for word in PRINTABLE {
+        let fault = Fault::PrintableStatus(word.to_owned());
+        stage.behaviour.set("words", "m", fault.clone());
+        stage
+            .wait("VirtualMachine", "m", |vm| printable(vm) == word)
+            .await;
+        stage.behaviour.clear("words", "m", &fault);
+    }
+    for phase in PHASES {
+        let fault = Fault::DiskPhase(phase.to_owned());
+        stage.behaviour.set("words", "d", fault.clone());
+        let is = |disk: &DynamicObject| text(disk, "/status/phase") == phase;
+        stage.wait("DataVolume", "d", is).await;
+        stage.behaviour.clear("words", "d", &fault);
+    }
+    stage
+        .wait("DataVolume", "d", |disk| {
+            text(disk, "/status/phase") == "Succeeded"
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn a_finalizer_that_stays_holds_a_disk_until_it_may_go() {
+    let stage = Stage::new("disk-stays").await;
+    stage
+        .behaviour
+        .set("disk-stays", "d", Fault::DiskFinalizerStays);
+    stage.make("DataVolume", Stage::disk("d", "golden")).await;
+    stage
+        .wait("DataVolume", "d", |disk| !disk.finalizers().is_empty())
+        .await;
+    stage.delete("DataVolume", "d").await;
+    stage
+        .wait("DataVolume", "d", |disk| {
+            disk.metadata.deletion_timestamp.is_some()
+        })
+        .await;
+    stage.behaviour.clear_all("disk-stays", "d");
+    stage.wait_gone("DataVolume", "d").await;
+}
+
+#[tokio::test]
+async fn a_webhook_that_fills_in_more_leaves_what_was_asked_for() {
+    let stage = Stage::new("newer").await;
+    let made = stage
+        .make("VirtualMachine", Stage::machine("m", "Halted", &on_claim()))
+        .await;
+    let strategy = "/spec/template/spec/evictionStrategy";
+    assert_eq!(text(&made, strategy), "");
+    stage.behaviour.set("newer", "m", Fault::WebhookAdds);
+    let patch = json!({"metadata": {"labels": {"touched": "yes"}}});
+    stage.merge("VirtualMachine", "m", patch).await;
+    let found = stage
+        .wait("VirtualMachine", "m", |vm| {
+            text(vm, strategy) == "LiveMigrate"
+        })
+        .await;
+    let domain = |vm: &DynamicObject| vm.data["spec"]["template"]["spec"]["domain"].clone();
+    assert_eq!(
+        domain(&found)["cpu"]["sockets"],
+        domain(&made)["cpu"]["sockets"]
+    );
+    assert_eq!(domain(&found)["cpu"]["model"], "host-model");
+}
