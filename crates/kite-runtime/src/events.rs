@@ -99,10 +99,18 @@ impl Events {
         let now = Timestamp::now();
         let known = self.ledger().find(&entry, Instant::now());
         if let Some(Known { name, count }) = known {
-            let series = json!({"series": {"count": count, "lastObservedTime": MicroTime(now)}});
-            let patched = events
-                .patch(&name, &PatchParams::default(), &Patch::Merge(&series))
-                .await;
+            let series = json!([
+                // Sets the whole series, whether there was one or not.
+                {"op": "add", "path": "/series",
+                 "value": {"count": count, "lastObservedTime": MicroTime(now)}},
+            ]);
+            let patched = match serde_json::from_value(series) {
+                Ok(patch) => {
+                    let patch = Patch::Json::<()>(patch);
+                    events.patch(&name, &PatchParams::default(), &patch).await
+                }
+                Err(error) => Err(kube::Error::SerdeError(error)),
+            };
             match patched {
                 Err(error) if refusal(&error) == Refusal::NotFound => self.ledger().forget(&name),
                 done => return done.map(|_| ()),

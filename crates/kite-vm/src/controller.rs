@@ -27,7 +27,7 @@ use kube::{Client, Resource, ResourceExt};
 
 use crate::apply::login::Logins;
 use crate::observe::turns::{self, Turns};
-use crate::power::witness::{Witness, reruns};
+use crate::observe::witness::{Witness, reruns};
 use crate::reconcile::VmPass;
 use crate::reconcile::standstill::Standstill;
 

@@ -6,10 +6,8 @@
 
 pub mod apply;
 pub mod controller;
-pub mod news;
 pub mod observe;
 pub mod plan;
-pub mod power;
 pub mod reconcile;
 pub mod status;
 pub mod validate;

@@ -4,6 +4,7 @@
 //! needs are in `apply::delete`, right before that step.
 
 pub mod turns;
+pub mod witness;
 
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use kite_runtime::Key;
 use kube::core::ObjectMeta;
 
 use crate::controller::{Meta, World};
-use crate::power::witness::End;
-use crate::power::{Guest, Situation};
+use crate::observe::witness::End;
+use crate::plan::power::{Guest, Situation};
 
 /// Everything a pass decides from.
 pub struct Observed {

@@ -3,6 +3,8 @@
 //! The rest of a machine's children are simply wanted; the disk alone has a
 //! history, and the wrong decision about it loses data (rules V-11, V-13, V-15, V-19).
 
+pub mod power;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;

@@ -1,5 +1,6 @@
 //! The pass over one machine, in its five steps; a machine that is to go takes a way of its own.
 
+pub mod pace;
 mod removal;
 pub mod standstill;
 mod tell;
@@ -23,7 +24,7 @@ use crate::apply::delete::left_behind;
 use crate::apply::{self, Trouble, previous};
 use crate::controller::{Flags, World};
 use crate::observe::Observed;
-use crate::power::pace::Pace;
+use crate::reconcile::pace::Pace;
 use crate::reconcile::standstill::Standstill;
 use crate::status::{self, Outcome};
 use crate::validate;

@@ -3,6 +3,8 @@
 //! Pure. The part is complete in every write, because a field that server-side
 //! apply was sent before and is not sent now would be removed (rule C-3).
 
+pub mod news;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kite_api::condition::{
     self, ACCEPTED, DELETING, DISK_READY, DOMAIN_READY, RECONCILING, RESOURCES_APPLIED, STALLED,

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use kite_api::KiteVirtualMachineStatus;
-use kite_vm::news::{News, news};
+use kite_vm::status::news::{News, news};
 use serde_json::{Value, json};
 
 /// A status with conditions as `(type, status, reason)`, each with a message of its own.

@@ -7,8 +7,8 @@ use kite_api::machine::PowerState::{Off, On};
 use kite_kubevirt::read::VirtualMachine;
 use kite_kubevirt::write::RunStrategy;
 use kite_runtime::Key;
-use kite_vm::power::witness::{End, Witness};
-use kite_vm::power::{Decision, Down, Guest, Situation, StartNote, Why, decide, start_note};
+use kite_vm::observe::witness::{End, Witness};
+use kite_vm::plan::power::{Decision, Down, Guest, Situation, StartNote, Why, decide, start_note};
 use serde_json::{Value, json};
 
 const ALWAYS: Decision = Decision::Run(RunStrategy::Always);

@@ -79,13 +79,21 @@ fn merge_patch(source: &Source) -> Vec<Problem> {
         .collect()
 }
 
+/// Whether a line has this word and not only a longer one that begins with it.
+fn has_word(line: &str, word: &str) -> bool {
+    line.match_indices(word).any(|(at, _)| {
+        let next = line[at + word.len()..].chars().next();
+        !next.is_some_and(|c| c.is_alphanumeric() || c == '_')
+    })
+}
+
 fn pure_step(source: &Source) -> Vec<Problem> {
     let Some(step) = super::layout::step(&source.path).filter(|s| PURE_STEPS.contains(s)) else {
         return Vec::new();
     };
     source
         .lines()
-        .filter(|(_, line)| !is_comment(line) && IMPURE.iter().any(|word| line.contains(word)))
+        .filter(|(_, line)| !is_comment(line) && IMPURE.iter().any(|word| has_word(line, word)))
         .map(|(number, _)| {
             Problem::new(
                 &source.path,
@@ -141,9 +149,9 @@ mod tests {
 
     #[test]
     fn a_pure_step_that_waits_is_found_also_in_a_folder_of_its_own() {
-        let text = "//! A.\n// .await is not here\nlet a = b().await;\n";
-        assert_eq!(found("crates/kite-vm/src/plan.rs", text), [3]);
-        assert_eq!(found("crates/kite-vm/src/plan/disk.rs", text), [3]);
+        let text = "//! A.\n// .await is not here\nself.awaited = None;\nlet a = b().await;\n";
+        assert_eq!(found("crates/kite-vm/src/plan.rs", text), [4]);
+        assert_eq!(found("crates/kite-vm/src/plan/disk.rs", text), [4]);
         assert_eq!(found("crates/kite-vm/src/apply.rs", text), [0_usize; 0]);
         assert_eq!(found("crates/kite-runtime/src/plan.rs", text), [0_usize; 0]);
     }

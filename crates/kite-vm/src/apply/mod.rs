@@ -27,8 +27,8 @@ use serde::Serialize;
 use crate::apply::login::Login;
 use crate::apply::power::Switch;
 use crate::observe::Observed;
+use crate::plan::power::Down;
 use crate::plan::{self, Disk};
-use crate::power::Down;
 use crate::reconcile::VmPass;
 
 /// Why a child is not as wanted.

@@ -1,5 +1,5 @@
 //! Power: the run strategy that this pass brings about, in its time, and what people are told of it
-//! (rule V-16). What to do is decided in [`crate::power`].
+//! (rule V-16). What to do is decided in [`crate::plan::power`].
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kite_render::machine::{child_name, run_strategy};
 
 use super::{Applied, Trouble, machine};
 use crate::observe::{Observed, annotation};
-use crate::power::{self, Decision, Down, StartNote, Why};
+use crate::plan::power::{self, Decision, Down, StartNote, Why};
 use crate::reconcile::VmPass;
 
 /// From this many starts that failed on, people are told: one alone may pass by itself.

@@ -9,8 +9,8 @@ use kite_api::ownership::{conditions_of, part_of};
 use kite_runtime::Refusal;
 
 use super::{Error, VmPass};
-use crate::news::{News, news};
 use crate::observe::Observed;
+use crate::status::news::{News, news};
 use crate::status::{self, Outcome};
 
 impl VmPass {

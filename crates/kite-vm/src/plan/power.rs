@@ -1,13 +1,11 @@
 //! Whether a machine is to be started, and by which run strategy (rule V-16).
 //!
-//! Pure, but for what [`witness`] and [`pace`] remember. Under `Always` and
-//! `Halted` KubeVirt does everything. Under `RerunOnFailure` it starts a machine
-//! only when that is new to it, so one that has no guest is started by `Halted`
-//! first; and whether it may be started at all depends on how its last guest
-//! ended, which is kite-vm-status's to say and is seen here only in its absence.
-
-pub mod pace;
-pub mod witness;
+//! Pure; what is remembered of guests and of tries stands in `observe::witness`
+//! and `reconcile::pace`. Under `Always` and `Halted` KubeVirt does everything.
+//! Under `RerunOnFailure` it starts a machine only when that is new to it, so one
+//! that has no guest is started by `Halted` first; and whether it may be started
+//! at all depends on how its last guest ended, which is kite-vm-status's to say
+//! and is seen here only in its absence.
 
 use kite_api::KiteVirtualMachineStatus;
 use kite_api::labels::START;
@@ -17,7 +15,7 @@ use kite_kubevirt::write::RunStrategy;
 use kite_render::machine::run_strategy;
 
 use crate::observe::annotation;
-use crate::power::witness::End;
+use crate::observe::witness::End;
 
 /// What is known when power is decided on.
 #[derive(Clone, Copy, Debug)]
