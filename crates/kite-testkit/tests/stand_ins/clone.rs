@@ -102,6 +102,8 @@ async fn claims_are_as_recorded(stage: &Stage, claims: &crate::harness::Recorder
     assert_eq!(text(&claim, "/status/phase"), "Bound");
 
     let temporary = format!("tmp-pvc-{}", claim.metadata.uid.clone().unwrap());
+    let lost = |claim: &DynamicObject| text(claim, "/status/phase") == "Lost";
+    claims.wait(&temporary, lost).await;
     let labels = claims.since(0, &temporary, |claim| {
         assert!(claim.owner_references().is_empty());
         Some((
