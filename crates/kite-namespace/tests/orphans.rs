@@ -45,7 +45,8 @@ async fn process() -> &'static KiteProcess {
         .await
 }
 
-/// Most of what is shown here is shown by waiting, so the waits go by together.
+// N-1, N-3, N-4, N-5, N-8, N-9, C-7 (e), NS2, NS10, NS12, #42: each part says which it shows. Most
+// is shown by waiting, so the waits go by together.
 #[tokio::test]
 async fn each_namespace_stays_or_goes_as_it_should() {
     tokio::join!(

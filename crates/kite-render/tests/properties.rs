@@ -167,7 +167,7 @@ fn document(secret: &k8s_openapi::api::core::v1::Secret) -> (String, Map<String,
 }
 
 proptest! {
-    // SE5, SE6, C-19
+    // SE5, SE6, C-19, F-18
     #[test]
     fn whatever_is_accepted_renders_into_its_own_namespace_and_no_text_becomes_a_key(raw in raw()) {
         let platform = platform();

@@ -200,13 +200,18 @@ async fn run<P: Pass>(
     let took = guard.ended(label);
     tracing::debug!(object = %key, result = label, ?took, "pass");
     outcome.map(|next| match next {
-        Next::OnChange => Action::requeue(jittered(SAFETY, &key, 0)),
+        Next::OnChange => Action::requeue(safety_pass(&key)),
         Next::Within(delay) => Action::requeue(delay),
         Next::Gone => {
             lock(&context.tokens).apply_watcher_event(&Event::Delete(token.as_ref().clone()));
             Action::await_change()
         }
     })
+}
+
+/// When a settled object is looked at again without a reason: not all of them at once.
+fn safety_pass(key: &Key) -> Duration {
+    jittered(SAFETY, key, 0)
 }
 
 impl<P: Pass> Context<P> {
@@ -222,5 +227,34 @@ impl<P: Pass> Context<P> {
             tracing::warn!(object = %key, class = class.label(), %error, ?delay, attempts, "will be tried again");
         }
         Action::requeue(delay)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    // C-13: a thousand settled machines are looked at over hours, each within twelve.
+    #[test]
+    fn safety_passes_come_within_twelve_hours_and_not_together() {
+        let key = |n: usize| Key {
+            namespace: "alice".to_owned(),
+            name: format!("web-{n}"),
+        };
+        let passes: Vec<_> = (0..1000).map(|n| safety_pass(&key(n))).collect();
+        let hours = |n: u64| Duration::from_secs(n * 3600);
+        assert!(
+            passes
+                .iter()
+                .all(|pass| (hours(9)..=hours(12)).contains(pass))
+        );
+        let minutes: BTreeSet<_> = passes.iter().map(|pass| pass.as_secs() / 60).collect();
+        assert!(
+            minutes.len() > 100,
+            "in {} different minutes only",
+            minutes.len()
+        );
     }
 }

@@ -4,12 +4,13 @@
 
 mod common;
 
-use common::{LONG, Place, REPAIR, condition_of, uid};
+use common::{LONG, Place, condition_of, uid};
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
 use kite_api::KiteVirtualMachine;
 use kite_api::condition::{RESOURCES_APPLIED, STALLED};
 use kite_api::machine::Phase;
 use kite_kubevirt::read::{DataVolume, VirtualMachine};
+use kite_testkit::place::REPAIR;
 use kite_testkit::wait;
 use kube::api::{DeleteParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
@@ -197,7 +198,7 @@ async fn a_disk_that_vanished_is_reported_and_made_again_only_when_confirmed() {
     assert_ne!(machine.status.unwrap().claim_uid, Some(uid(&claim)));
 }
 
-// V-18, V-19, V-20: whichever way it is asked for, nothing is left, and nothing of others is touched.
+// V-1, V-3, V-18, V-19, V-20: whichever way it is asked for, nothing is left, and nothing of others is touched.
 #[tokio::test]
 async fn each_way_of_deleting_leaves_nothing_behind() {
     let place = Place::new("deleting").await;
@@ -290,7 +291,7 @@ async fn a_retained_disk_outlives_its_machine_and_is_taken_only_by_name() {
     assert_eq!(machine.status.unwrap().claim_uid, Some(uid(&claim)));
 }
 
-// V-20: in a namespace deletion Kubernetes takes the children in its own order; nothing hangs and nothing is made.
+// V-1, V-20: in a namespace deletion Kubernetes takes the children in its own order; nothing hangs and nothing is made.
 #[tokio::test]
 async fn a_namespace_goes_with_the_machines_in_it() {
     let place = Place::new("namespace-goes").await;

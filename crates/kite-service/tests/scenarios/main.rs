@@ -284,7 +284,7 @@ async fn the_addresses_of_a_service_are_told_in_the_family_and_from_the_balancer
     assert_eq!(condition(&told, SERVICE_READY), "False Drifted");
 }
 
-// E-2, E-5
+// E-2, E-5, F-21: labels that say whose a Service is prove nothing
 #[tokio::test]
 async fn a_missing_service_is_told_and_not_made_and_another_machines_is_ignored() {
     let scene = scene().await;

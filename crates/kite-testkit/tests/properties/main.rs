@@ -23,7 +23,7 @@ const RENDERED: usize = 60;
 /// How many specifications near the bounds.
 const NEAR_BOUNDS: usize = 400;
 
-// V-16, V-17, C-8, C-19, SE5, IN4: whatever is valid renders to objects that the server takes and gives back as they were sent.
+// V-16, V-17, C-8, C-19, F-18, F-23, SE5, IN4: whatever is valid renders to objects that the server takes and gives back as they were sent.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_machine_is_valid_renders_to_objects_that_the_server_accepts_unchanged() {
     let bench = Bench::shared().await;

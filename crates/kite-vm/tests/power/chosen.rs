@@ -32,7 +32,7 @@ async fn source(place: &Place, published: Option<&str>, claim: &str) {
         .unwrap();
 }
 
-// V-10: an image that is there and not published gets the same answer as one that is not there
+// V-10, F-19: an image that is there and not published gets the same answer as one that is not there
 #[tokio::test]
 async fn an_image_serves_when_it_is_published_and_ready_and_says_nothing_of_itself_before() {
     let place = Place::new("images").await;

@@ -1,20 +1,23 @@
 //! The whole life of a user and a machine with all six controllers: what people
 //! see, what it costs, and that nothing is sent once nothing changes.
 
+mod domain;
+mod writers;
+
 use std::time::Duration;
 
 use kite_api::KiteVirtualMachine;
-use kite_api::labels::Controller;
 use kite_api::machine::{Phase, PowerState};
-use kite_api::ownership::{conditions_of, part_of};
+use kite_testkit::audit::Request;
 use kite_testkit::counted::{Counted, quiet};
 use kite_testkit::kstatus::Judge;
 use kite_testkit::tenant::{LONG, Tenant, conditions, is_ready, is_true, phase};
 use kite_testkit::{Cluster, ClusterOptions};
 use kube::ResourceExt;
-use serde_json::{Value, json};
+use serde_json::json;
+use writers::{every_write_is_an_apply_under_the_binarys_name, one_owner_for_each_field};
 
-// C-5, C-9, C-10, C-11, U-4, V-17, V-18, S-2, E-3, D-2, N-4
+// C-2, C-5, C-9, C-10, C-11, U-4, V-17, V-18, S-1, S-2, E-3, D-2, N-4, F-3
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     let options = ClusterOptions {
@@ -41,6 +44,7 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
 
     let followed = alice.follow::<KiteVirtualMachine>("web").await;
     let start = mark().await;
+    let born = start;
     alice.machine("web", json!({})).await;
     let machine = alice.ready("web").await;
     quiet(&cluster).await;
@@ -56,6 +60,7 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     );
 
     one_owner_for_each_field(&alice.api().get("web").await.unwrap());
+    every_write_is_an_apply_under_the_binarys_name(&alice).await;
     nothing_is_sent(&cluster, &alice).await;
     restarts_write_nothing(&cluster, &alice).await;
 
@@ -97,6 +102,8 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
         .await
         .at_most("delete", 12);
 
+    mirrors_only_tell(&Counted::since(&cluster, &client, born).await);
+
     let seen = followed.so_far();
     every_phase_was_true_and_came_once(&seen);
     kstatus_was_right_at_every_event(&judge, &seen);
@@ -112,85 +119,19 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     alice.namespace_gone().await;
 }
 
-// V-8
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_machine_with_a_domain_costs_two_requests_more() {
-    let cluster = Cluster::start(ClusterOptions::default()).await.unwrap();
-    let bob = Tenant::new(&cluster, "bob").await;
-    let platform = json!({
-        "apiVersion": "kite.dev/v1alpha1", "kind": "KitePlatform", "metadata": {"name": "default"},
-        "spec": {"baseDomain": "vms.example.org"},
-    });
-    kite_testkit::install::apply(&bob.client, &platform.to_string())
-        .await
-        .unwrap();
-    bob.create().await;
-    quiet(&cluster).await;
-    let start = cluster
-        .control_plane
-        .audit()
-        .unwrap()
-        .settled_mark(&bob.client)
-        .await
-        .unwrap();
-    bob.machine("web", json!({"domainPrefix": "bob-web"})).await;
-    bob.ready("web").await;
-    quiet(&cluster).await;
-    Counted::since(&cluster, &bob.client, start)
-        .await
-        .at_most("create to Running, with a domain", 25);
-}
-
-/// C-9: each status field and condition has one field manager.
-fn one_owner_for_each_field(machine: &KiteVirtualMachine) {
-    let status = machine.status.clone().unwrap();
-    let mut owners: Vec<(String, String)> = Vec::new();
-    for entry in machine.managed_fields() {
-        if entry.subresource.as_deref() != Some("status") {
-            continue;
-        }
-        let manager = entry.manager.clone().unwrap();
-        let fields: Value = serde_json::to_value(&entry.fields_v1).unwrap();
-        for (field, inside) in fields["f:status"].as_object().unwrap() {
-            if field == "f:conditions" {
-                for key in inside
-                    .as_object()
-                    .unwrap()
-                    .keys()
-                    .filter(|k| k.starts_with("k:"))
-                {
-                    owners.push((key.clone(), manager.clone()));
-                }
-            } else {
-                owners.push((field.clone(), manager.clone()));
-            }
-        }
-    }
-    let mut fields: Vec<_> = owners.iter().map(|(f, _)| f.clone()).collect();
-    fields.sort();
-    let all = fields.len();
-    fields.dedup();
-    assert_eq!(all, fields.len(), "a field has two managers: {owners:#?}");
-    for controller in [
-        Controller::Vm,
-        Controller::VmStatus,
-        Controller::Service,
-        Controller::DataVolume,
-    ] {
-        let part = part_of(controller, &status);
-        assert!(
-            !part.conditions.is_empty(),
-            "{} says nothing",
-            controller.name()
-        );
-        for type_ in conditions_of(controller) {
-            let key = format!("k:{{\"type\":\"{type_}\"}}");
-            let others: Vec<_> = owners
-                .iter()
-                .filter(|(f, m)| *f == key && m != controller.name())
-                .collect();
-            assert!(others.is_empty(), "{type_} is written by {others:?}");
-        }
+/// S-1, E-5, D-5: over a whole life the three mirrors wrote their part of the status and nothing else.
+fn mirrors_only_tell(life: &Counted) {
+    for mirror in ["kite-vm-status", "kite-service", "kite-datavolume"] {
+        let sent: Vec<_> = life.requests.iter().filter(|r| r.is_by(mirror)).collect();
+        assert!(!sent.is_empty(), "{mirror} did nothing");
+        let tells = |r: &&&Request| {
+            r.resource == "kite.dev/kitevirtualmachines" && r.subresource == "status"
+        };
+        let other: Vec<_> = sent
+            .iter()
+            .filter(|r| r.verb != "list" && !tells(r))
+            .collect();
+        assert!(other.is_empty(), "{mirror} sent {other:#?}");
     }
 }
 
@@ -242,7 +183,7 @@ async fn restarts_write_nothing(cluster: &Cluster, tenant: &Tenant<'_>) {
     );
 }
 
-/// C-10: each phase comes once, in order, and none that was not true.
+/// C-10, F-3: each phase comes once, in order, and none that was not true; Failed is none of them.
 fn every_phase_was_true_and_came_once(seen: &[KiteVirtualMachine]) {
     use Phase::{Deleting, Provisioning, Running, Starting, Stopped, Stopping};
     let mut phases: Vec<Phase> = seen.iter().filter_map(phase).collect();
