@@ -195,11 +195,13 @@ impl Open {
         upstream: impl Stream<Item = Result<Bytes, axum::Error>> + Send + 'static,
     ) -> Body {
         let (lines, shown) = mpsc::unbounded_channel::<Vec<u8>>();
-        let shape = self.shared.watches.shape(&self.kind);
+        let mut shape = self.shared.watches.shape(&self.kind);
+        // What is done from now on is done to this watch too.
+        let began = shape.borrow_and_update().clone();
         tokio::spawn(async move {
             let closed = lines.clone();
             let end = tokio::select! {
-                end = self.pump(Box::pin(upstream), shape, &lines) => end,
+                end = self.pump(Box::pin(upstream), (began, shape), &lines) => end,
                 () = closed.closed() => End::Quietly,
             };
             if matches!(end, End::TooOld) {
@@ -216,10 +218,9 @@ impl Open {
     async fn pump(
         &self,
         mut upstream: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin,
-        mut shape: watch::Receiver<Shape>,
+        (began, mut shape): (Shape, watch::Receiver<Shape>),
         lines: &mpsc::UnboundedSender<Vec<u8>>,
     ) -> End {
-        let began = shape.borrow_and_update().clone();
         let mut way = self.shared.link.subscribe();
         let mut kept = VecDeque::<(Instant, Vec<u8>)>::new();
         let mut rest = Vec::new();

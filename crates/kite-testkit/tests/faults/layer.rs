@@ -13,10 +13,11 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchP
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt as _};
 use serde_json::json;
+use tokio::sync::MutexGuard;
 
-use crate::cluster;
+use crate::stage::cluster;
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 /// Long enough to say that nothing comes, for a request that takes a hundredth of it.
 const NOTHING: Duration = Duration::from_millis(500);
 const KIND: &str = "configmaps";
@@ -26,11 +27,12 @@ struct Bench {
     faults: FaultLayer,
     through: Api<ConfigMap>,
     direct: Api<ConfigMap>,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Bench {
     async fn new(namespace: &str) -> Self {
-        let cluster = cluster().await;
+        let (cluster, turn) = cluster().await;
         let client = cluster.client().await;
         let space =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
@@ -55,6 +57,7 @@ impl Bench {
             faults,
             through: Api::namespaced(Client::try_from(config).unwrap(), namespace),
             direct: Api::namespaced(client, namespace),
+            _turn: turn,
         }
     }
 
@@ -261,7 +264,7 @@ async fn a_list_that_was_kept_is_served_as_it_was() {
     let bench = Bench::new("layer-lists").await;
     let names = async || {
         let list = bench.through.list(&ListParams::default()).await.unwrap();
-        let mut names: Vec<_> = list.iter().map(|o| o.name_any()).collect();
+        let mut names: Vec<_> = list.iter().map(ConfigMap::name_any).collect();
         names.retain(|name| name != "kube-root-ca.crt");
         names
     };
