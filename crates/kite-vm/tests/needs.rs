@@ -4,13 +4,14 @@
 
 mod common;
 
-use common::{LONG, Place, REPAIR, condition_of};
+use common::{LONG, Place, condition_of};
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::networking::v1::Ingress;
 use kite_api::condition::{ACCEPTED, DOMAIN_READY, RESOURCES_APPLIED, STALLED};
 use kite_api::machine::Phase;
 use kite_api::{KiteHostClaim, KitePlatform, KiteVirtualMachine};
 use kite_kubevirt::read::{DataVolume, VirtualMachine};
+use kite_testkit::place::REPAIR;
 use kite_testkit::{install, wait};
 use kube::Api;
 use serde_json::json;
