@@ -265,3 +265,44 @@ async fn nothing_is_destroyed_before_every_kind_is_known() {
     hangs.end();
     tenant.machine_gone("web").await;
 }
+
+// ST1, AP8, C-6
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_that_is_old_or_about_something_else_destroys_nothing() {
+    let stage = Stage::new(&["kite-vm"], &[]).await;
+    let tenant = stage.tenant("old-list").await;
+    let layer = stage.layer("kite-vm");
+    tenant.machine("web", json!({})).await;
+    runs(&tenant, "web").await;
+    layer.remember_lists().await.unwrap();
+    let delete = json!({"spec": {"delete": true}});
+    tenant.edit::<KiteVirtualMachine>("web", delete).await;
+    tenant.machine_gone("web").await;
+    tenant.machine("web", json!({})).await;
+    let machine = runs(&tenant, "web").await;
+    let mark = stage.mark().await;
+
+    // A restart that is shown the first machine, and not that it is gone.
+    let old = layer.on(Match::lists(MACHINES)).then(Act::StaleList);
+    layer.watches(MACHINES).freeze();
+    stage.start("kite-vm").await;
+    tokio::time::sleep(WATCHED).await;
+    assert_eq!(old.hits(), 1);
+    old.end();
+    layer.watches(MACHINES).thaw();
+
+    // A list of another kind has no machines in it.
+    let odd = Act::Answer(Answer::wrong_kind());
+    let odd = layer.on(Match::lists(MACHINES)).then(odd);
+    layer.watches(MACHINES).gone();
+    odd.hit(1, LONG).await.unwrap();
+    tokio::time::sleep(WATCHED).await;
+    odd.end();
+
+    let off = json!({"spec": {"powerState": "Off"}});
+    tenant.edit::<KiteVirtualMachine>("web", off).await;
+    let after = tenant.until("web", LONG, is_applied).await;
+    assert_eq!(after.uid(), machine.uid());
+    let made = stage.made(&tenant.name, mark).await;
+    assert!(made.is_empty(), "{made:#?}");
+}
