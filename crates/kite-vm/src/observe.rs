@@ -1,8 +1,10 @@
 //! Step 1: what is, as far as this process knows, in one value.
 //!
 //! Everything comes from the watches. The live looks that a destructive step
-//! needs are in `apply::delete`, right before that step.
+//! needs are in `apply::delete`, right before that step, and the one for a claim that no watch
+//! shows is in `apply::claim`.
 
+pub mod looks;
 pub mod turns;
 pub mod witness;
 
@@ -21,6 +23,7 @@ use kite_runtime::Key;
 use kube::core::ObjectMeta;
 
 use crate::controller::{Meta, World};
+use crate::observe::looks::Unseen;
 use crate::observe::witness::End;
 use crate::plan::power::{Guest, Situation};
 
@@ -46,6 +49,8 @@ pub struct Observed {
     pub disk: Option<Arc<DataVolume>>,
     /// A claim of its name.
     pub claim: Option<Arc<PersistentVolumeClaim>>,
+    /// What the server said of the recorded claim, where the watch does not show it.
+    pub unseen: Option<Unseen>,
     /// A Service of its name.
     pub service: Option<Arc<Service>>,
     /// An Ingress of its name.
@@ -107,6 +112,7 @@ impl Observed {
             vmi: world.vmis.get(&key),
             disk: world.disks.get(&key),
             claim: world.claims.get(&key),
+            unseen: None,
             service: world.services.get(&key),
             ingress: world.ingresses.get(&key),
             hosts: world.hosts.select(|h| h.spec.uid == uid),

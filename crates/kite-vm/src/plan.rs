@@ -32,6 +32,8 @@ pub enum Disk {
     Create,
     /// A person accepted an empty disk in place of a lost one: the old DataVolume goes first.
     Replace,
+    /// It was there, no watch shows it, and the server has not said that it is gone.
+    Unsure,
     /// It was there and is gone. The UID of the claim that held it.
     Lost(String),
     /// A disk that outlived an earlier machine of this name is in the way.
@@ -54,6 +56,9 @@ pub fn disk(seen: &Observed) -> Disk {
     }
     if let Some(retained) = retained(seen) {
         return retained;
+    }
+    if seen.unseen.as_ref().is_some_and(|u| !u.gone) {
+        return Disk::Unsure;
     }
     let recorded = seen.status().claim_uid;
     let confirmed = recorded.is_some()
@@ -79,7 +84,7 @@ pub fn disk(seen: &Observed) -> Disk {
     }
 }
 
-/// The claim, if it is the disk. Its annotation alone proves nothing, since anybody can copy it
+/// The claim, if it is the disk: the recorded one is, whatever stands on it. Its annotation alone proves nothing, since anybody can copy it
 /// (rule D-7): it was recorded, or its DataVolume owns it, or its adoption was asked for.
 fn filled<'a>(
     seen: &'a Observed,
@@ -87,12 +92,13 @@ fn filled<'a>(
 ) -> Option<&'a Arc<PersistentVolumeClaim>> {
     let adopt = annotation(&seen.machine.metadata, ADOPT_RETAINED_DISK);
     let disk = seen.own_disk().and_then(|d| d.metadata.uid.as_deref());
-    seen.own_claim().filter(|claim| {
+    seen.claim.as_ref().filter(|claim| {
         let meta = &claim.metadata;
         let uid = meta.uid.as_deref();
         let mut owners = meta.owner_references.iter().flatten();
         let owned = owners.any(|o| o.controller == Some(true) && Some(o.uid.as_str()) == disk);
-        owned || uid.is_some() && (uid == recorded || uid == adopt)
+        let bound = seen.binds(meta) && (owned || uid == adopt);
+        uid.is_some() && (bound || uid == recorded)
     })
 }
 

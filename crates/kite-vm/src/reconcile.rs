@@ -24,6 +24,7 @@ use crate::apply::delete::left_behind;
 use crate::apply::{self, Trouble, previous};
 use crate::controller::{Flags, World};
 use crate::observe::Observed;
+use crate::observe::looks::Looks;
 use crate::reconcile::pace::Pace;
 use crate::reconcile::standstill::Standstill;
 use crate::status::{self, Outcome};
@@ -72,6 +73,8 @@ pub struct VmPass {
     pub flags: Flags,
     /// How soon a machine without a guest is started again.
     pub pace: Pace,
+    /// The looks for claims that no watch shows.
+    pub looks: Looks,
     /// Deletions that stand still.
     pub standstill: Standstill,
     platform: InForce,
@@ -94,6 +97,7 @@ impl VmPass {
             events,
             flags,
             pace: Pace::default(),
+            looks: Looks::default(),
             standstill,
             platform: InForce::default(),
             claims: Patience::new(CLAIM_PATIENCE),
@@ -144,6 +148,7 @@ impl VmPass {
             self.tell(&seen, &Outcome::Paused).await?;
             return Ok(Next::OnChange);
         }
+        let seen = apply::claim::find(self, seen).await;
         match validate::accept(&seen) {
             Ok(machine) => {
                 let seen = previous::make_way(self, seen)
@@ -260,6 +265,7 @@ impl VmPass {
             return Ok(Next::OnChange);
         }
         self.pace.reset(key);
+        self.looks.forget(key);
         self.errors.reset(key);
         self.standstill.forget(key);
         left_behind::collect(self, key)

@@ -91,6 +91,31 @@ async fn bring(
             applied.waits_for_claim = true;
             Ok(())
         }
+        Disk::Retained { claim, adopt: true } => {
+            adopt(pass, seen).await?;
+            applied.disk = true;
+            applied.claim_uid = Some(claim.clone());
+            let seen = pass.again(seen);
+            record_policy(pass, &seen).await?;
+            grow(pass, &seen, machine).await
+        }
+        Disk::Unsure
+        | Disk::Lost(_)
+        | Disk::Retained { adopt: false, .. }
+        | Disk::Foreign(_)
+        | Disk::Unknown => known(seen, disk, applied),
+    }
+}
+
+/// What is to be told of a disk that is not there and about which nothing can be done.
+pub fn known(seen: &Observed, disk: &Disk, applied: &mut Applied) -> Result<(), Trouble> {
+    let name = child_name(&seen.owner);
+    match disk {
+        Disk::Unsure => {
+            let unseen = seen.unseen.clone().unwrap_or_default();
+            applied.again = unseen.again;
+            unseen.trouble.map_or(Ok(()), Err)
+        }
         Disk::Lost(claim) => Err(Trouble::stalled(
             "DiskLost",
             format!(
@@ -106,14 +131,6 @@ async fn bring(
                 "claim {name} holds the retained disk of an earlier machine; take it with the annotation {ADOPT_RETAINED_DISK}={claim}, or remove it"
             ),
         )),
-        Disk::Retained { claim, adopt: true } => {
-            adopt(pass, seen).await?;
-            applied.disk = true;
-            applied.claim_uid = Some(claim.clone());
-            let seen = pass.again(seen);
-            record_policy(pass, &seen).await?;
-            grow(pass, &seen, machine).await
-        }
         Disk::Foreign(kind) => Err(WriteError::NameConflict {
             kind: (*kind).to_owned(),
             name,
@@ -123,6 +140,11 @@ async fn bring(
             kite_api::condition::DEPENDENCY_MISSING,
             "this cluster does not serve CDI's kinds; nothing is decided about the disk until it does",
         )),
+        Disk::Present { .. }
+        | Disk::Filling
+        | Disk::Create
+        | Disk::Replace
+        | Disk::Retained { adopt: true, .. } => Ok(()),
     }
 }
 
@@ -204,7 +226,10 @@ fn place<'a>(pass: &'a VmPass, seen: &Observed) -> Place<'a, DataVolume> {
     }
 }
 
-fn claim_place<'a>(pass: &'a VmPass, seen: &Observed) -> Place<'a, PersistentVolumeClaim> {
+pub(super) fn claim_place<'a>(
+    pass: &'a VmPass,
+    seen: &Observed,
+) -> Place<'a, PersistentVolumeClaim> {
     Place {
         api: Api::namespaced(pass.writer.client().clone(), &seen.key.namespace),
         cache: &pass.world.claims,

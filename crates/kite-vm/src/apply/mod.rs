@@ -7,6 +7,7 @@
 //! and Ingress depend on neither and do not wait. One failure does not stop the
 //! others; all are reported.
 
+pub mod claim;
 pub mod delete;
 pub mod disk;
 pub mod domain;
@@ -27,7 +28,7 @@ use serde::Serialize;
 use crate::apply::login::Login;
 use crate::apply::power::Switch;
 use crate::observe::Observed;
-use crate::plan::power::Down;
+use crate::plan::power::{Decision, Down};
 use crate::plan::{self, Disk};
 use crate::reconcile::VmPass;
 
@@ -160,7 +161,7 @@ pub async fn everything(pass: &VmPass, seen: &Observed, machine: &ValidMachine) 
         return previous::nothing_yet(seen, kind);
     }
     let mut applied = Applied::default();
-    let switch = power::switch(pass, seen);
+    let switch = power::switch(pass, seen).await;
     let login = login::ensure(pass, seen, machine, switch.starts(seen)).await;
     let login = applied.note(login);
     applied.login = login.is_some();
@@ -223,7 +224,11 @@ pub async fn power_only(pass: &VmPass, seen: &Observed) -> Applied {
         storage_class: plan::recorded_class(seen),
         ..Applied::default()
     };
-    let switch = power::switch(pass, seen);
+    let switch = power::switch(pass, seen).await;
+    if switch.decision == Decision::Held {
+        let known = disk::known(seen, &plan::disk(seen), &mut applied);
+        applied.note(known);
+    }
     let vm = power::alone(pass, seen, &switch).await;
     applied.machine = applied.note(vm).unwrap_or_default();
     power::conclude(pass, seen, &switch, &mut applied).await;

@@ -6,12 +6,16 @@ use std::time::Duration;
 use kite_api::condition::GUEST_SHUT_DOWN;
 use kite_api::labels::START;
 use kite_api::machine::PowerState;
-use kite_kubevirt::read;
+use kite_kubevirt::read::{self, VirtualMachineInstance};
 use kite_kubevirt::write::{RunStrategy, VirtualMachine};
 use kite_render::machine::{child_name, run_strategy};
+use kite_runtime::apply::Place;
+use kube::Api;
 
 use super::{Applied, Trouble, machine};
+use crate::controller::Meta;
 use crate::observe::{Observed, annotation};
+use crate::plan;
 use crate::plan::power::{self, Decision, Down, StartNote, Why};
 use crate::reconcile::VmPass;
 
@@ -59,7 +63,7 @@ impl Switch {
 }
 
 /// What to do about power now.
-pub fn switch(pass: &VmPass, seen: &Observed) -> Switch {
+pub async fn switch(pass: &VmPass, seen: &Observed) -> Switch {
     let status = seen.status();
     let at = seen.situation(&status);
     let wanted = run_strategy(at.power, at.on_guest_shutdown);
@@ -71,6 +75,10 @@ pub fn switch(pass: &VmPass, seen: &Observed) -> Switch {
     if at.guest.is_some() || wanted != RunStrategy::RerunOnFailure {
         pass.pace.reset(&seen.key);
     }
+    let bare = power::starts_without_disk(&at, decision, &plan::disk(seen));
+    if bare && !has_guest(pass, seen).await {
+        decision = Decision::Held;
+    }
     let hasty = decision.is_hasty();
     let again = hasty.then(|| pass.pace.left(&seen.key)).flatten();
     if again.is_some() {
@@ -81,6 +89,22 @@ pub fn switch(pass: &VmPass, seen: &Observed) -> Switch {
         note: power::start_note(&at, decision).map(|n| n.text()),
         again,
     }
+}
+
+/// Whether a guest may be there that no watch shows. A machine that is halted already is not
+/// asked about; for another one the server itself is, since a guest must never be stopped because its
+/// label was taken off (rule C-6).
+async fn has_guest(pass: &VmPass, seen: &Observed) -> bool {
+    let strategy = seen.own_vm().and_then(|vm| vm.run_strategy());
+    if strategy == Some(RunStrategy::Halted.as_str()) {
+        return false;
+    }
+    let guests: Place<'_, Meta<VirtualMachineInstance>> = Place {
+        api: Api::namespaced(pass.writer.client().clone(), &seen.key.namespace),
+        cache: &pass.world.vmis,
+        key: seen.key.clone(),
+    };
+    !matches!(pass.writer.live(&guests).await, Ok(None))
 }
 
 /// Notes in the outcome of a pass what its switch came to, and tells people what they should know.
@@ -101,7 +125,7 @@ pub async fn conclude(pass: &VmPass, seen: &Observed, switch: &Switch, applied: 
         Decision::Run(strategy) if seen.is_settled() => {
             tell_of_drift(pass, seen, before, strategy).await;
         }
-        Decision::Run(_) | Decision::AwaitHalted => {}
+        Decision::Run(_) | Decision::AwaitHalted | Decision::Held => {}
     }
 }
 

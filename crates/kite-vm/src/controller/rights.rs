@@ -88,8 +88,8 @@ pub const RULES: &[Rule] = &[
     Rule::cluster(
         "",
         &["persistentvolumeclaims"],
-        &["list", "watch", "patch", "delete"],
-        "see the disk filled, grow it, take away one whose DataVolume is gone",
+        &["get", "list", "watch", "patch", "delete"],
+        "see the disk filled, grow it, take away one whose DataVolume is gone; one look at a recorded claim that no watch of Kite's labels shows, and its labels put back",
     ),
     Rule::cluster(
         "",

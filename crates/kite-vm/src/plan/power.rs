@@ -14,6 +14,7 @@ use kite_kubevirt::read::VirtualMachine;
 use kite_kubevirt::write::RunStrategy;
 use kite_render::machine::run_strategy;
 
+use super::Disk;
 use crate::observe::annotation;
 use crate::observe::witness::End;
 
@@ -54,6 +55,8 @@ pub enum Decision {
     AwaitHalted,
     /// It has no guest and should have one: `Halted` first.
     Start(Why),
+    /// It is to run and is not started, since its disk is not there (rule V-15).
+    Held,
     /// It has no guest and stays as it is until a person switches it off and on.
     StaysDown(Down),
 }
@@ -85,7 +88,9 @@ impl Decision {
     pub const fn strategy(self) -> RunStrategy {
         match self {
             Self::Run(strategy) => strategy,
-            Self::AwaitShutdown | Self::AwaitHalted | Self::Start(_) => RunStrategy::Halted,
+            Self::AwaitShutdown | Self::AwaitHalted | Self::Held | Self::Start(_) => {
+                RunStrategy::Halted
+            }
             Self::StaysDown(_) => RunStrategy::RerunOnFailure,
         }
     }
@@ -99,6 +104,7 @@ impl Decision {
             Self::Run(_)
             | Self::AwaitShutdown
             | Self::AwaitHalted
+            | Self::Held
             | Self::StaysDown(Down::ShutDown) => false,
         }
     }
@@ -122,6 +128,37 @@ pub fn decide(at: &Situation<'_>) -> Decision {
         None if vm.is_created() || start_requested(vm) => Decision::Run(wanted),
         None => without_guest(at, vm),
     }
+}
+
+/// Whether a decision would start a machine whose disk is not there: what lies under its disk's
+/// name may be anybody's (rules V-15, D-7). Never so while there is a guest.
+pub fn starts_without_disk(at: &Situation<'_>, decision: Decision, disk: &Disk) -> bool {
+    let Some(vm) = at.vm else {
+        return false;
+    };
+    let halted = strategy_of(vm) == Some(RunStrategy::Halted);
+    let starts = match decision {
+        Decision::Run(strategy) => strategy != RunStrategy::Halted,
+        Decision::Start(_) => true,
+        _ => false,
+    };
+    let guest = match at.guest {
+        Some(Guest::There) => true,
+        Some(Guest::Going) => !halted,
+        None => !halted && vm.is_created(),
+    };
+    let there = match disk {
+        Disk::Present { .. } | Disk::Retained { adopt: true, .. } | Disk::Unknown => true,
+        // Nothing is begun and nothing is ended on a doubt.
+        Disk::Unsure => !halted,
+        Disk::Filling
+        | Disk::Create
+        | Disk::Replace
+        | Disk::Lost(_)
+        | Disk::Retained { .. }
+        | Disk::Foreign(_) => false,
+    };
+    starts && !guest && !there
 }
 
 /// KubeVirt does nothing by itself any more: is the machine down on purpose?

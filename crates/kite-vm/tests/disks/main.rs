@@ -8,5 +8,6 @@ mod common;
 mod blocked;
 mod clones;
 mod growth;
+mod lost;
 mod refused;
 mod successors;

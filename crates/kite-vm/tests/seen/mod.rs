@@ -40,6 +40,7 @@ pub fn fresh() -> Observed {
         vmi: None,
         disk: None,
         claim: None,
+        unseen: None,
         service: None,
         ingress: None,
         hosts: Vec::new(),
