@@ -94,7 +94,7 @@ pub struct Vigil {
     /// The last few, in the order in which they came.
     guests: Vec<Guest>,
     /// UID of a guest that is to go on.
-    awaited: Option<String>,
+    expected: Option<String>,
     /// UID of the guest whose end was told last: KubeVirt's machine may still call it ready.
     told: Option<String>,
 }
@@ -165,25 +165,25 @@ impl Vigil {
         told: Option<&str>,
     ) -> Option<End> {
         if wanted == PowerState::Off {
-            self.awaited = None;
+            self.expected = None;
             return None;
         }
         let is_told = present.is_some() && (present == self.told.as_deref() || present == told);
-        if self.awaited.is_none() && ready && !is_told {
+        if self.expected.is_none() && ready && !is_told {
             // Also after a restart of this process, which may find a guest that has just ended.
-            self.awaited = present.map(ToOwned::to_owned);
+            self.expected = present.map(ToOwned::to_owned);
         }
-        let awaited = self.awaited.as_deref()?;
-        let guest = self.guests.iter().find(|g| g.uid == awaited);
+        let expected = self.expected.as_deref()?;
+        let guest = self.guests.iter().find(|g| g.uid == expected);
         let end = match guest {
             Some(guest) => {
-                let over = guest.going || present != Some(awaited);
+                let over = guest.going || present != Some(expected);
                 guest.end.or_else(|| over.then(|| guest.taken()))
             }
-            None => (present != Some(awaited)).then_some(End::TakenAway),
+            None => (present != Some(expected)).then_some(End::TakenAway),
         };
         if end.is_some() {
-            self.told = self.awaited.take();
+            self.told = self.expected.take();
         }
         end
     }

@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use kube::api::DeleteParams;
 use serde_json::json;
 
-use crate::{blocked, cluster, line, mark, place, requests};
+use crate::{blocked, cluster, line, mark, place, writes};
 
 fn verdict(judge: &Judge, machine: &KiteVirtualMachine) -> String {
     let mut object = serde_json::to_value(machine).unwrap();
@@ -57,11 +57,7 @@ async fn a_guest_that_shut_itself_down_stays_down_until_off_and_on_and_says_so()
         note.contains("stays down") && note.contains("set spec.powerState: Off"),
         "{note}"
     );
-    assert_eq!(
-        requests(&place, began).await,
-        2,
-        "on its way down, and down"
-    );
+    assert_eq!(writes(&place, began).await, 2, "on its way down, and down");
 
     switch(&place, "Off").await;
     let off = place.ready("web").await;
@@ -90,10 +86,7 @@ async fn a_guest_that_shut_itself_down_stays_down_until_off_and_on_and_says_so()
     let on = place.ready("web").await;
     let seen = seen.end(&on).await;
     let stops: Vec<_> = seen.iter().filter_map(last_stop).collect();
-    assert!(
-        stops.contains(&("GuestStopped", second.as_deref())),
-        "{stops:?}"
-    );
+    // It may be on again before that is worth a write.
     assert!(
         stops.iter().all(|(reason, _)| *reason == "GuestStopped"),
         "{stops:?}"
@@ -127,7 +120,7 @@ async fn what_kubevirt_says_of_a_guest_is_shown_and_costs_a_write_only_when_it_c
     place.fault("web", Some("agent-connected")).await;
     let connected = |m: &KiteVirtualMachine| is_true(conditions(m), AGENT_CONNECTED);
     place.until("web", LONG, connected).await;
-    assert_eq!(requests(&place, began).await, 1, "the agent");
+    assert_eq!(writes(&place, began).await, 1, "the agent");
 
     let began = mark(&place).await;
     place.fault("web", Some("agent-connected,paused")).await;
@@ -141,7 +134,7 @@ async fn what_kubevirt_says_of_a_guest_is_shown_and_costs_a_write_only_when_it_c
     let ready = place.ready("web").await;
     assert!(condition_of(&ready, PAUSED).is_none() && connected(&ready));
     assert_eq!(blocked(&ready), "");
-    assert_eq!(requests(&place, began).await, 2, "paused, and not");
+    assert_eq!(writes(&place, began).await, 2, "paused, and not");
     place.event("web", "Paused").await;
 
     let began = mark(&place).await;
@@ -153,7 +146,7 @@ async fn what_kubevirt_says_of_a_guest_is_shown_and_costs_a_write_only_when_it_c
             "{type_} of a guest that is gone"
         );
     }
-    assert_eq!(requests(&place, began).await, 2, "off");
+    assert_eq!(writes(&place, began).await, 2, "off");
 }
 
 // S-9, S-4, C-16

@@ -9,7 +9,7 @@ mod words;
 
 use kite_api::KiteVirtualMachine;
 use kite_api::condition::READY;
-use kite_testkit::audit::Mark;
+use kite_testkit::audit::{Mark, Request};
 use kite_testkit::place::{Place, condition_of, phase};
 use kite_testkit::{Cluster, ClusterOptions};
 use tokio::sync::OnceCell;
@@ -70,13 +70,14 @@ pub(crate) async fn mark(place: &Place) -> Mark {
     audit.settled_mark(&place.client).await.unwrap()
 }
 
-/// How many requests the controller made about the namespace since then, events left out.
-pub(crate) async fn requests(place: &Place, since: Mark) -> usize {
+/// How often the controller wrote about the namespace since then, events left out. A write that
+/// met another's and was made again is one: who is first is nobody's choice.
+pub(crate) async fn writes(place: &Place, since: Mark) -> usize {
     mark(place).await;
     let audit = cluster().await.control_plane.audit().unwrap();
     let all = audit.since(since).unwrap();
-    let own = all.iter().filter(|r| {
+    let own = |r: &&Request| {
         r.is_by(NAME) && !r.is_event() && !r.is_watch() && r.namespace == place.namespace
-    });
-    own.count()
+    };
+    all.iter().filter(own).filter(|r| r.code != 409).count()
 }
