@@ -1,57 +1,11 @@
 //! Lives as a user would see them: what is written, in which order, and how often.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use crate::common::{Player, guest, machine, say};
 use kite_api::condition::{POWER_IN_SYNC, READY, find};
 use kite_api::machine::PowerState;
 use kite_vm_status::observe::reading::Found;
-use serde_json::{Value, json};
+use serde_json::json;
 
-/// Plays one of the recordings (kite-testkit/recordings) and gives the player.
-fn replay(file: &str, steps: &str) -> Player {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../kite-testkit/recordings")
-        .join(file);
-    let text = std::fs::read_to_string(path).unwrap();
-    let lines = text
-        .lines()
-        .map(|l| serde_json::from_str::<Value>(l).unwrap());
-    let mut lines = lines
-        .filter(|l| l["step"].as_str().unwrap().starts_with(steps))
-        .peekable();
-    let start = lines.peek().unwrap()["t"].as_f64().unwrap();
-    let mut player = Player::new(machine("Off"));
-    for line in lines {
-        player.until(line["t"].as_f64().unwrap() - start);
-        let object = json!({
-            "metadata": {"name": "web", "namespace": "alice", "uid": line["kind"], "finalizers": line["finalizers"]},
-            "status": line["status"]
-        });
-        let gone = line["type"] == "DELETED";
-        if line["kind"] == "VMI" {
-            player.instance = (!gone).then(|| serde_json::from_value(object).unwrap());
-        } else {
-            let wanted = match line["spec.runStrategy"].as_str() {
-                Some("Halted") => PowerState::Off,
-                _ => PowerState::On,
-            };
-            if player.machine.spec.power_state != wanted {
-                player.power(wanted);
-            }
-            player.vm = if gone {
-                Found::Absent
-            } else {
-                Found::Ours(Arc::new(serde_json::from_value(object).unwrap()))
-            };
-        }
-        player.pass();
-    }
-    let end = player.now() + 30.0;
-    player.until(end);
-    player
-}
+use crate::common::{Player, guest, machine, say};
 
 /// A machine that runs and has been told of.
 fn running() -> Player {
@@ -64,47 +18,6 @@ fn running() -> Player {
     assert_eq!(player.writes.len(), 1);
     player.writes.clear();
     player
-}
-
-// S-2: on with no disk is held back as an error until it has one; then the life of a machine.
-#[test]
-fn the_recorded_life_of_power_shows_these_phases() {
-    let expected = "Stopped Starting Provisioning Starting Running Stopping Failed Starting Running \
-                    Stopping Stopped Starting Running Failed Starting Running";
-    // The two failures are back-offs that stood for 10 s; the recording says why they are not typical.
-    assert_eq!(replay("power.jsonl", "").phases().join(" "), expected);
-}
-
-// S-2
-#[test]
-fn the_recorded_life_of_disks_and_run_strategies_shows_these_phases() {
-    let expected = "Provisioning Failed Provisioning Starting Running Stopping Starting Failed Starting Running \
-                    Paused Running Stopping Stopped Starting Running Stopping Starting";
-    let player = replay("disk-and-run-strategy.jsonl", "");
-    assert_eq!(player.phases().join(" "), expected);
-    assert_eq!(
-        player.condition(READY),
-        "False VirtualMachineMissing",
-        "the recording ends with a deletion"
-    );
-}
-
-// S-2
-#[test]
-fn a_machine_made_after_its_claim_is_provisioning_until_it_starts_in_every_recorded_order() {
-    for step in ["B", "C", "D"] {
-        let phases = replay("order-of-creation.jsonl", step).phases();
-        assert_eq!(
-            phases,
-            ["Provisioning", "Stopping"],
-            "{step}: each is deleted before it runs"
-        );
-    }
-    assert_eq!(
-        replay("order-of-creation.jsonl", "E").phases(),
-        ["Provisioning"]
-    );
-    assert_eq!(replay("order-of-creation.jsonl", "F").phases(), ["Stopped"]);
 }
 
 // C-5, C-9: performance.md counts three.

@@ -8,6 +8,7 @@ mod common;
 mod life;
 mod mirror;
 mod order;
+mod recorded;
 mod stop;
 mod table;
 mod totality;
