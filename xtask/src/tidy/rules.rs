@@ -8,12 +8,6 @@ use std::collections::BTreeSet;
 use super::{Problem, Source};
 use crate::rules::{PAGE, defined, named, proofs, unproved};
 
-/// Rules that wait for a test. None is ever added, and the list is gone when it is empty.
-const WAITING: [&str; 14] = [
-    "C-2", "C-13", "N-1", "V-1", "V-3", "V-7", "S-1", "F-3", "F-11", "F-18", "F-19", "F-21",
-    "F-23", "F-27",
-];
-
 /// All names of rules that do not exist, and a page that defines one twice.
 pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
     let Some(page) = pages.iter().find(|page| page.path == PAGE) else {
@@ -43,8 +37,7 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
     }
     let proofs: Vec<_> = code.iter().flat_map(proofs).collect();
     let bare = unproved(&rules, &proofs);
-    let bare = bare.iter().filter(|rule| !WAITING.contains(&rule.name));
-    problems.extend(bare.map(|rule| {
+    problems.extend(bare.iter().map(|rule| {
         Problem::new(
             PAGE,
             rule.line,
