@@ -2,7 +2,7 @@
 //!
 //! Kite's own stand in `kite_api::labels`.
 
-/// Annotation on a DataVolume: fill the disk now, whoever uses it first (kubevirt.md, 9).
+/// Annotation on a DataVolume: fill the disk now, whoever uses it first.
 pub const BIND_IMMEDIATE: &str = "cdi.kubevirt.io/storage.bind.immediate.requested";
 /// Annotation on a DataVolume: `false` keeps the DataVolume after it succeeded,
 /// where a CDI that still collects them would not (rule V-15).

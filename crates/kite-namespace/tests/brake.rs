@@ -25,6 +25,7 @@ const SINCE: &str = "kite.dev/orphaned-since";
 /// By then an orphan would be marked, due and gone.
 const LONG: Duration = Duration::from_secs(6);
 
+// N-2, N-4, N-6, NS11, #47: each part says which it shows.
 #[tokio::test]
 async fn a_mistake_takes_no_namespace_with_it() {
     let admin = Admin::new().await;

@@ -27,7 +27,7 @@ async fn strict() -> Cluster {
     .unwrap()
 }
 
-// C-20, V-12, V-17, row 9 of the bug reports: a clone needs a right in the image namespace
+// C-20, V-12, V-17, #9: a clone needs a right in the image namespace
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rights_that_are_only_asked_about_are_needed_and_their_lack_is_told() {
     let cluster = strict().await;

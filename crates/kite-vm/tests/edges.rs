@@ -14,7 +14,7 @@ use kube::api::{DeleteParams, ListParams, PostParams, PropagationPolicy};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 
-// V-19, rows VM1 and 26: deleting in the middle of a clone leaves nothing, temporary claims included
+// V-19, VM1, #26: deleting in the middle of a clone leaves nothing, temporary claims included
 #[tokio::test]
 async fn a_machine_deleted_while_its_disk_is_filled_leaves_nothing() {
     let place = Place::new("midway").await;

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 
-pub(crate) use page::{PAGE, Rule, defined, named};
+pub(crate) use page::{FAULTS, PAGE, Rule, defined, defined_faults, faults, named};
 pub(crate) use proofs::{Proof, proofs};
 
 use crate::workspace;
@@ -36,7 +36,7 @@ pub(crate) fn run(only: Option<&str>) -> Result<()> {
     for rule in &rules {
         print!("{}", of(rule, &proofs));
     }
-    let others = faults(&rules, &proofs);
+    let others = others(&rules, &proofs);
     println!("\nFaults that tests name beside the rules\n");
     for name in &others {
         print!("{}", entry(name, "", &proofs));
@@ -54,7 +54,7 @@ pub(crate) fn unproved<'a, 'p>(rules: &'a [Rule<'p>], proofs: &[Proof<'_>]) -> V
 }
 
 /// What tests name that is no rule of the page, by letters and number.
-fn faults<'a>(rules: &[Rule<'_>], proofs: &[Proof<'a>]) -> Vec<&'a str> {
+fn others<'a>(rules: &[Rule<'_>], proofs: &[Proof<'a>]) -> Vec<&'a str> {
     let names: BTreeSet<&str> = proofs
         .iter()
         .flat_map(|p| p.names.iter().copied())
@@ -156,6 +156,6 @@ mod tests {
     #[test]
     fn faults_stand_apart_in_the_order_of_their_numbers() {
         let proofs = [proof("a", &["C-1", "ST11", "ST4", "CR9"])];
-        assert_eq!(faults(&[rule("C-1")], &proofs), ["CR9", "ST4", "ST11"]);
+        assert_eq!(others(&[rule("C-1")], &proofs), ["CR9", "ST4", "ST11"]);
     }
 }

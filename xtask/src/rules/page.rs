@@ -8,6 +8,9 @@ use anyhow::Result;
 /// The page, from the top folder.
 pub(crate) const PAGE: &str = "docs/reference/rules.md";
 
+/// The page of faults, from the top folder.
+pub(crate) const FAULTS: &str = "docs/reference/faults.md";
+
 /// The letters that rules are numbered under, in the order of the page.
 const LETTERS: &str = "CPUNVSEDF";
 
@@ -48,13 +51,22 @@ pub(crate) fn defined(page: &Source) -> Vec<Rule<'_>> {
         .collect()
 }
 
+/// The faults that their page defines: the first cells of its tables' rows, with the line.
+pub(crate) fn defined_faults(page: &Source) -> Vec<(usize, &str)> {
+    let rows = page.lines().filter_map(|(line, text)| {
+        let name = text.strip_prefix("| ")?.split(" |").next()?;
+        is_fault(name).then_some((line, name))
+    });
+    rows.collect()
+}
+
 /// The words of a comment that have the form of a rule's name.
 pub(crate) fn named(comment: &str) -> impl Iterator<Item = &str> {
     words(comment).filter(|word| is_rule(word))
 }
 
 /// The words of a comment that have the form of a fault's number, for instance `CR1`.
-pub(super) fn faults(comment: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn faults(comment: &str) -> impl Iterator<Item = &str> {
     words(comment).filter(|word| is_fault(word))
 }
 

@@ -96,20 +96,19 @@ pub(super) fn run(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) ->
 
 /// Builds the programs and asks cargo what they are.
 fn programs() -> Result<Vec<Program>> {
-    let mut build = command(&[
+    let answer = command(&[
         "test",
         "--workspace",
         "--no-run",
         "--message-format=json-render-diagnostics",
-    ]);
-    let built = build
-        .stderr(Stdio::inherit())
-        .output()
-        .context("cannot start cargo")?;
-    if !built.status.success() {
-        bail!("the tests do not build: cargo ended with {}", built.status);
+    ])
+    .stderr(Stdio::inherit())
+    .output()
+    .context("cannot start cargo")?;
+    if !answer.status.success() {
+        bail!("the tests do not build: cargo ended with {}", answer.status);
     }
-    let messages = String::from_utf8_lossy(&built.stdout);
+    let messages = String::from_utf8_lossy(&answer.stdout);
     Ok(messages.lines().filter_map(program).collect())
 }
 

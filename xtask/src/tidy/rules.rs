@@ -1,12 +1,12 @@
 //! A rule that code or a test names must exist in the page of rules, and a rule
-//! of the page must be named by a test.
+//! of the page must be named by a test. The same holds for faults and their page.
 //!
 //! Whether that test proves it is not judged here; `cargo xtask mutants` asks.
 
 use std::collections::BTreeSet;
 
 use super::{Problem, Source};
-use crate::rules::{PAGE, defined, named, proofs, unproved};
+use crate::rules::{FAULTS, PAGE, Proof, defined, defined_faults, faults, named, proofs, unproved};
 
 /// All names of rules that do not exist, and a page that defines one twice.
 pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
@@ -33,7 +33,7 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
         }
     }
     for source in code {
-        problems.extend(unknown(source, &known));
+        problems.extend(unknown(source, PAGE, &known, |line| named(line).collect()));
     }
     let proofs: Vec<_> = code.iter().flat_map(proofs).collect();
     let bare = unproved(&rules, &proofs);
@@ -47,20 +47,49 @@ pub(super) fn check(code: &[Source], pages: &[Source]) -> Vec<Problem> {
             ),
         )
     }));
+    problems.extend(check_faults(code, pages, &proofs));
     problems
 }
 
-fn unknown(source: &Source, known: &BTreeSet<&str>) -> Vec<Problem> {
+/// Faults that are named and not on their page, and rows that no test plays.
+fn check_faults(code: &[Source], pages: &[Source], proofs: &[Proof<'_>]) -> Vec<Problem> {
+    let page = pages.iter().find(|page| page.path == FAULTS);
+    let rows = page.map(defined_faults).unwrap_or_default();
+    let known = rows.iter().map(|(_, name)| *name).collect();
+    let mut problems: Vec<_> = code
+        .iter()
+        .flat_map(|source| unknown(source, FAULTS, &known, |line| faults(line).collect()))
+        .collect();
+    let played = |name: &str| proofs.iter().any(|proof| proof.names.contains(name));
+    let bare = rows.iter().filter(|(_, name)| !played(name));
+    problems.extend(bare.map(|(line, name)| {
+        Problem::new(
+            FAULTS,
+            *line,
+            format!("no test plays {name}; name it above the test that does, or write that test"),
+        )
+    }));
+    problems
+}
+
+fn unknown<'a>(
+    source: &'a Source,
+    page: &str,
+    known: &BTreeSet<&str>,
+    names: impl Fn(&'a str) -> Vec<&'a str>,
+) -> Vec<Problem> {
     source
         .lines()
         .filter(|(_, line)| line.trim_start().starts_with("//"))
-        .flat_map(|(number, line)| named(line).map(move |word| (number, word)))
+        .flat_map(|(number, line)| names(line).into_iter().map(move |word| (number, word)))
         .filter(|(_, word)| !known.contains(word))
         .map(|(number, word)| {
             Problem::new(
                 &source.path,
                 number,
-                format!("rule {word} is not in {PAGE}; name the rule that is meant, or write it down there"),
+                format!(
+                    "{word} is not in {page}; name the one that is meant, or write it down there"
+                ),
             )
         })
         .collect()
@@ -102,6 +131,22 @@ mod tests {
     fn a_rule_that_only_a_function_names_and_no_test_is_found() {
         let code = "// C-1\nfn a() {}\n";
         assert_eq!(found("# Rules\n\n### C-1\n", code), [(PAGE.to_owned(), 3)]);
+    }
+
+    #[test]
+    fn a_fault_stands_on_its_page_and_is_played_by_a_test() {
+        let page = source(
+            FAULTS,
+            "| ID | What |\n|---|---|\n| CR1 | It dies |\n| CR2 | Too late |\n",
+        );
+        let pages = [source(PAGE, "# Rules\n"), page];
+        let code = [source(
+            "crates/a/src/b.rs",
+            "// CR1, CR3\n#[test]\nfn a() {}\n",
+        )];
+        let problems = check(&code, &pages);
+        let found: Vec<_> = problems.iter().map(|p| (p.file.as_str(), p.line)).collect();
+        assert_eq!(found, [("crates/a/src/b.rs", 1), (FAULTS, 4)]);
     }
 
     #[test]

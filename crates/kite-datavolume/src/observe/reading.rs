@@ -308,7 +308,7 @@ mod tests {
         }
     }
 
-    // D-4, row 38 of the bug reports
+    // D-4, #38
     #[test]
     fn a_worker_that_cannot_run_is_an_error_and_one_that_is_on_its_way_is_not() {
         let running = |reason: &str| {

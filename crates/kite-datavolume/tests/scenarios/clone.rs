@@ -98,7 +98,7 @@ fn says(type_: &str, reason: &str, message: &str) -> Value {
     json!([{"type": type_, "status": "False", "reason": reason, "message": message}])
 }
 
-// D-3, D-4, C-16, row 38 of the bug reports
+// D-3, D-4, C-16, #38
 #[tokio::test]
 async fn each_error_of_a_clone_is_told_when_it_has_stood_and_forgotten_when_the_clone_goes_on() {
     let scene = scene().await;

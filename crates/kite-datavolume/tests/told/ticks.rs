@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::player::Player;
 
-// D-2, C-5: performance.md counts eight.
+// D-2, C-5: the budget has eight.
 #[test]
 fn a_clone_of_twenty_ticks_is_told_in_eight_writes_the_first_and_the_last_at_once() {
     let mut player = Player::new();

@@ -30,7 +30,7 @@ fn written_after(
         )
 }
 
-// C-5: performance.md counts two writes from creation to running, and one each way after.
+// C-5: the budget has two writes from creation to running, and one each way after.
 #[test]
 fn what_is_over_in_a_moment_is_not_told() {
     let (mut machine, nothing) = (machine(), KiteVirtualMachineStatus::default());

@@ -31,7 +31,7 @@ fn creations(requests: &[Request]) -> BTreeMap<String, usize> {
     made
 }
 
-// design.md, 2.5; LE: one leads, the other takes over.
+// C-1, LE11: one leads, the other takes over.
 pub async fn a_killed_leader_is_followed_within_lease_and_retry(scene: &Scene) {
     let mark = scene.mark().await;
     let first = scene.start(&[]).await;
@@ -62,7 +62,7 @@ pub async fn a_killed_leader_is_followed_within_lease_and_retry(scene: &Scene) {
     second.kill();
 }
 
-// design.md, 2.5: every write is safe with two leaders.
+// C-7, LE8: every write is safe with two leaders.
 pub async fn two_that_both_work_do_no_harm(scene: &Scene) {
     let admin = &scene.admin;
     let foreign =

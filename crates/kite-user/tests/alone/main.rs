@@ -72,6 +72,7 @@ impl Scene {
     }
 }
 
+// C-5, C-15, C-20, P-1, P-3, U-3, U-10, N-6, DE10, LE8, LE11, NS3, NS7, #40, #50: each part says which it shows.
 #[tokio::test]
 async fn kite_user_alone_in_its_cluster() {
     let (plane, identity) = prepared().await;

@@ -240,7 +240,7 @@ fn gated(state: State, disk: &Disk) -> State {
     }
 }
 
-/// KubeVirt's word with what stands beside it (kubevirt.md, 1).
+/// KubeVirt's word with what stands beside it.
 fn state(vm: &VirtualMachine, instance: Option<&VirtualMachineInstance>) -> State {
     if !vm.is_seen() {
         return State::Unseen;

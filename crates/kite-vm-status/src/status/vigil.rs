@@ -1,5 +1,5 @@
 //! How a machine's guests have ended, from every look that the watch had at them
-//! (rules S-2, V-16, fault 24).
+//! (rules S-2, V-16, F-24).
 //!
 //! An end takes several steps within a moment, and the last of them look alike
 //! however it came about; so each event is noted as it comes, not only what a

@@ -20,7 +20,7 @@ fn running() -> Player {
     player
 }
 
-// C-5, C-9: performance.md counts three.
+// C-5, C-9: the budget has three.
 #[test]
 fn from_creation_to_running_takes_three_writes() {
     let mut player = Player::new(machine("On"));

@@ -39,7 +39,7 @@ async fn force_away(place: &Place, name: &str) {
     .unwrap();
 }
 
-// V-19, V-22, fault 30, row VM5
+// V-19, V-22, #30, VM5
 #[tokio::test]
 async fn a_successor_waits_for_the_old_machine_and_takes_nothing_from_it() {
     let place = Place::new("again").await;
