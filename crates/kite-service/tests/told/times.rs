@@ -40,6 +40,15 @@ fn what_is_over_in_a_moment_is_not_told() {
         "kite-vm makes it first"
     );
     assert!(written_after(&nothing, &machine, &missing, 10));
+    let made = KiteVirtualMachineStatus {
+        service_name: Some("web".to_owned()),
+        ..KiteVirtualMachineStatus::default()
+    };
+    assert!(!written_after(&made, &machine, &missing, 1));
+    assert!(
+        written_after(&made, &machine, &missing, 2),
+        "it was there before and is gone"
+    );
     let fresh = told(&machine, Some(&live(&[])), false);
     assert!(written_after(&nothing, &machine, &fresh, 0));
     let reachable = told(&machine, Some(&live(&[])), true);
