@@ -22,8 +22,11 @@ use crate::workspace::root;
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// How often the ends are looked for.
 const GLANCE: Duration = Duration::from_millis(50);
-/// A control plane and six controllers ask for a gigabyte and half a core.
-const MOST: usize = 4;
+/// A control plane with six controllers keeps about a sixth of two cores busy, so each core
+/// carries more than one program.
+const EACH_CORE: usize = 2;
+/// One program's processes ask for up to two gigabytes.
+const MOST: usize = 8;
 
 /// One test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,9 +61,8 @@ pub(super) fn run(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) ->
     let mut waiting = programs()?;
     longest_last(&mut waiting, &took);
     let outputs = tempfile::tempdir().context("no folder for what the tests print")?;
-    let at_once = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(MOST);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let at_once = (cores * EACH_CORE).min(MOST);
     let (mut running, mut failed) = (Vec::new(), Vec::new());
     println!("{} programs, {at_once} at a time", waiting.len());
     loop {
