@@ -14,8 +14,8 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 
-/// Two busy cores need a while.
-pub const LIMIT: Duration = Duration::from_secs(60);
+/// What was refused is tried again within 60 s, and two busy cores need a while beside.
+pub const LIMIT: Duration = Duration::from_secs(150);
 
 /// An administrator at work.
 pub struct Admin {

@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 /// How much faster than in reality the lives of these tests pass.
 pub(crate) const SPEED: f64 = 10.0;
 /// No step of a test takes longer.
-pub(crate) const LIMIT: Duration = Duration::from_secs(40);
+pub(crate) const LIMIT: Duration = Duration::from_secs(90);
 /// Namespace of the images.
 pub(crate) const IMAGES: &str = "kite-images";
 

@@ -20,8 +20,8 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
-/// Two busy cores need a while.
-pub const LIMIT: Duration = Duration::from_secs(60);
+/// What was refused is tried again within 60 s, and two busy cores need a while beside.
+pub const LIMIT: Duration = Duration::from_secs(150);
 /// U-8: within this a child is as it was.
 pub const REPAIR: Duration = Duration::from_secs(5);
 
