@@ -5,7 +5,7 @@
 //! of its own, and every request goes on to the real server under the process's
 //! own token. It sees, counts and numbers all requests, and rules act on them:
 //!
-//! ```ignore
+//! ```text
 //! let faults = FaultLayer::start(identity.kubeconfig()).await?;
 //! faults.run(&control_plane, KiteOptions::new("kite-vm", faults.kubeconfig())).await?;
 //! faults.on(Match::write(3)).then(Act::KillAfterApplied);
