@@ -6,6 +6,7 @@
 
 pub mod audit;
 pub mod by_hand;
+pub mod bystander;
 pub mod cluster;
 pub mod control_plane;
 pub mod counted;

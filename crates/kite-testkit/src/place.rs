@@ -10,7 +10,7 @@ use std::time::Duration;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::events::v1::Event;
-use kite_api::machine::Phase;
+use kite_api::machine::{Phase, PowerState};
 use kite_api::{Condition, KiteVirtualMachine, condition};
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, Client, Resource};
@@ -146,6 +146,20 @@ impl Place {
     /// Waits until a machine is Ready for its present generation.
     pub async fn ready(&self, name: &str) -> KiteVirtualMachine {
         self.until(name, LONG, is_ready).await
+    }
+
+    /// Switches a machine on or off, and waits until it is Ready as that.
+    pub async fn switch(&self, name: &str, power: PowerState) -> KiteVirtualMachine {
+        self.edit::<KiteVirtualMachine>(name, json!({"spec": {"powerState": power}}))
+            .await;
+        let end = match power {
+            PowerState::On => Phase::Running,
+            PowerState::Off => Phase::Stopped,
+        };
+        self.until(name, LONG, |m: &KiteVirtualMachine| {
+            is_ready(m) && phase(m) == Some(end)
+        })
+        .await
     }
 
     /// Waits until kite-vm has done all that a machine's present generation asks of it.

@@ -101,14 +101,7 @@ async fn a_machine_that_virtctl_stopped_is_on_again_and_an_event_says_how_to_swi
     );
 
     // The other way round: a machine that is off on purpose stays off.
-    alice
-        .edit::<KiteVirtualMachine>("web", json!({"spec": {"powerState": "Off"}}))
-        .await;
-    alice
-        .until("web", LONG, |m: &KiteVirtualMachine| {
-            is_ready(m) && phase(m) == Some(Phase::Stopped)
-        })
-        .await;
+    alice.switch("web", PowerState::Off).await;
     alice
         .edit::<VirtualMachine>("web", json!({"spec": {"runStrategy": "Always"}}))
         .await;

@@ -8,7 +8,6 @@
 //! requests that waited are delivered after all, as a slow network does.
 
 mod batch;
-mod bystander;
 mod lives;
 #[path = "../replicas/snapshot.rs"]
 #[allow(dead_code)]
@@ -19,6 +18,7 @@ mod world;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use kite_testkit::bystander;
 use kite_testkit::cluster::CONTROLLERS;
 
 use crate::batch::{Calm, Tried};
@@ -32,7 +32,8 @@ const CALM: usize = 4;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn after_a_crash_at_any_write_a_life_goes_on_and_ends_as_without_it() {
     let world = World::start().await;
-    let bystander = bystander::make(&world).await;
+    let bystander = bystander::make(&world.cluster).await;
+    world.quiet().await;
     let before = snapshot::exact(&world.client, bystander::NAME).await;
 
     let mut table = BTreeMap::new();

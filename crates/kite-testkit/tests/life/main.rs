@@ -11,7 +11,7 @@ use kite_api::machine::{Phase, PowerState};
 use kite_testkit::audit::Request;
 use kite_testkit::counted::{Counted, quiet};
 use kite_testkit::kstatus::Judge;
-use kite_testkit::tenant::{LONG, Tenant, conditions, is_ready, is_true, phase};
+use kite_testkit::tenant::{Tenant, conditions, is_ready, is_true, phase};
 use kite_testkit::{Cluster, ClusterOptions};
 use kube::ResourceExt;
 use serde_json::json;
@@ -65,28 +65,14 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     restarts_write_nothing(&cluster, &alice).await;
 
     let start = mark().await;
-    alice
-        .edit::<KiteVirtualMachine>("web", json!({"spec": {"powerState": "Off"}}))
-        .await;
-    alice
-        .until("web", LONG, |m: &KiteVirtualMachine| {
-            is_ready(m) && phase(m) == Some(Phase::Stopped)
-        })
-        .await;
+    alice.switch("web", PowerState::Off).await;
     quiet(&cluster).await;
     Counted::since(&cluster, &client, start)
         .await
         .at_most("power off", 6);
 
     let start = mark().await;
-    alice
-        .edit::<KiteVirtualMachine>("web", json!({"spec": {"powerState": "On"}}))
-        .await;
-    alice
-        .until("web", LONG, |m: &KiteVirtualMachine| {
-            is_ready(m) && phase(m) == Some(Phase::Running)
-        })
-        .await;
+    alice.switch("web", PowerState::On).await;
     quiet(&cluster).await;
     Counted::since(&cluster, &client, start)
         .await

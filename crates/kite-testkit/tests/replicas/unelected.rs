@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use k8s_openapi::api::core::v1::{Secret, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kite_api::condition::{self, READY, STALLED};
-use kite_api::machine::Phase;
+use kite_api::machine::{Phase, PowerState};
 use kite_api::{KiteHostClaim, KiteUser, KiteVirtualMachine};
-use kite_kubevirt::VirtualMachine;
 use kite_testkit::audit::Table;
 use kite_testkit::cluster::CONTROLLERS;
-use kite_testkit::{Cluster, ClusterOptions, install};
+use kite_testkit::{Cluster, ClusterOptions, bystander, install, wait};
 use kube::api::{DeleteParams, ListParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
@@ -20,7 +20,7 @@ use crate::copies::{run_all, stop_all};
 use crate::snapshot::{alike, assert_same, exact};
 use kite_testkit::counted::{Counted, quiet};
 use kite_testkit::followed::Followed;
-use kite_testkit::tenant::{LONG, REPAIR, Tenant, conditions, is_ready, phase, user_conditions};
+use kite_testkit::tenant::{LONG, REPAIR, Tenant, conditions, phase, user_conditions};
 
 /// What was seen of one life.
 struct Life {
@@ -40,7 +40,8 @@ async fn two_copies_that_both_work_end_where_one_does_and_touch_nothing_of_other
         ..ClusterOptions::default()
     };
     let cluster = Cluster::start(options).await.unwrap();
-    let bystander = a_bystander(&cluster).await;
+    let bystander = bystander::make(&cluster).await;
+    quiet(&cluster).await;
     let before = exact(&bystander.client, &bystander.name).await;
     println!("bystander: {:?}", before.keys());
 
@@ -73,51 +74,6 @@ async fn two_copies_that_both_work_end_where_one_does_and_touch_nothing_of_other
     assert_same("what belongs to others", &before, &after);
 }
 
-/// A namespace whose objects are none of Kite's business, though some look as if they were.
-async fn a_bystander(cluster: &Cluster) -> Tenant<'_> {
-    let bystander = Tenant::new(cluster, "bystander").await;
-    let labels = json!({
-        "kite.dev/managed-by": "kite-controller", "kite.dev/vm-name": "web",
-        "kite.dev/vm-uid": "00000000-0000-0000-0000-000000000000",
-    });
-    let objects = [
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "bystander"}}),
-        json!({
-            "apiVersion": "v1", "kind": "Service",
-            "metadata": {"name": "web", "namespace": "bystander", "labels": labels},
-            "spec": {"ports": [{"port": 80}]},
-        }),
-        json!({
-            "apiVersion": "v1", "kind": "Secret",
-            "metadata": {"name": "web-cloud-init", "namespace": "bystander", "labels": labels},
-            "data": {"userdata": "Yg=="},
-        }),
-        json!({
-            "apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy",
-            "metadata": {"name": "theirs", "namespace": "bystander"},
-            "spec": {"podSelector": {}},
-        }),
-        json!({
-            "apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-            "metadata": {"name": "web", "namespace": "bystander", "labels": labels},
-            "spec": {
-                "runStrategy": "Halted",
-                "template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {}}}},
-            },
-        }),
-    ];
-    for object in objects {
-        install::apply(&bystander.client, &object.to_string())
-            .await
-            .unwrap();
-    }
-    // KubeVirt's part of it comes to rest.
-    let halted = |vm: &VirtualMachine| vm.is_seen() && vm.condition("Ready").is_some();
-    bystander.until("web", LONG, halted).await;
-    quiet(cluster).await;
-    bystander
-}
-
 /// The same life for everybody: made, switched off and on, repaired, deleted.
 async fn live(cluster: &Cluster, name: &str) -> Life {
     let tenant = Tenant::new(cluster, name).await;
@@ -137,19 +93,13 @@ async fn live(cluster: &Cluster, name: &str) -> Life {
     let prefix = format!("{name}-web");
     tenant.machine("web", json!({"domainPrefix": prefix})).await;
     tenant.ready("web").await;
-    for (power, end) in [("Off", Phase::Stopped), ("On", Phase::Running)] {
-        tenant
-            .edit::<KiteVirtualMachine>("web", json!({"spec": {"powerState": power}}))
-            .await;
-        tenant
-            .until("web", LONG, |m: &KiteVirtualMachine| {
-                is_ready(m) && phase(m) == Some(end)
-            })
-            .await;
+    for power in [PowerState::Off, PowerState::On] {
+        tenant.switch("web", power).await;
     }
     repaired_by_hand(&tenant).await;
     the_stored_key_is_the_injected_one(&tenant).await;
     quiet(cluster).await;
+    cdi_has_tidied_up(&tenant).await;
     let state = alike(&tenant.client, name).await;
 
     let last = tenant.api::<KiteVirtualMachine>().get("web").await.unwrap();
@@ -291,4 +241,16 @@ fn in_order(phases: &[Phase]) {
             Running
         ]
     );
+}
+
+/// CDI's temporary claim goes some time after the clone, when the server has called it lost.
+async fn cdi_has_tidied_up(tenant: &Tenant<'_>) {
+    let claims = tenant.api::<PersistentVolumeClaim>();
+    wait::eventually("CDI to take its temporary claim away", LONG, async || {
+        let claims = claims.list(&ListParams::default()).await.ok()?;
+        let temporary = |claim: &PersistentVolumeClaim| claim.name_any().starts_with("tmp-pvc-");
+        (!claims.items.iter().any(temporary)).then_some(())
+    })
+    .await
+    .unwrap();
 }

@@ -1,16 +1,24 @@
 //! A namespace whose objects are none of Kite's business, though some look as if they were.
+//!
+//! It proves nothing by itself: a scenario compares it before and after.
 
 use kite_kubevirt::VirtualMachine;
-use kite_testkit::install;
-use kite_testkit::tenant::{LONG, Tenant};
 use serde_json::json;
 
-use crate::world::World;
+use crate::tenant::{LONG, Tenant};
+use crate::{Cluster, install};
 
-pub(crate) const NAME: &str = "bystander";
+/// The namespace.
+pub const NAME: &str = "bystander";
 
-pub(crate) async fn make(world: &World) -> Tenant<'_> {
-    let bystander = Tenant::new(&world.cluster, NAME).await;
+/// Makes it, and waits until KubeVirt has done its part; what Kite may still write elsewhere is
+/// the caller's to wait for.
+///
+/// # Panics
+///
+/// When the server does not take it.
+pub async fn make(cluster: &Cluster) -> Tenant<'_> {
+    let bystander = Tenant::new(cluster, NAME).await;
     let labels = json!({
         "kite.dev/managed-by": "kite-controller", "kite.dev/vm-name": "web",
         "kite.dev/vm-uid": "00000000-0000-0000-0000-000000000000",
@@ -48,6 +56,5 @@ pub(crate) async fn make(world: &World) -> Tenant<'_> {
     // KubeVirt's part of it comes to rest.
     let halted = |vm: &VirtualMachine| vm.is_seen() && vm.condition("Ready").is_some();
     bystander.until("web", LONG, halted).await;
-    world.quiet().await;
     bystander
 }
