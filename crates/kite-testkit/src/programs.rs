@@ -41,8 +41,18 @@ pub enum Program {
     OldestApiServer,
     /// The controllers of Kubernetes itself.
     ControllerManager,
+    /// What gives each pod its node.
+    Scheduler,
     /// The command line.
     Kubectl,
+    /// Helm 4, which installs by server-side apply and waits by kstatus.
+    Helm,
+    /// Helm 3, which many still have.
+    Helm3,
+    /// The monitoring that scrapes Kite's pods.
+    Prometheus,
+    /// The judge of rules, of alerts and of what an endpoint exposes.
+    Promtool,
     /// A filter around kstatus, the judge of readiness.
     Kstatus,
     /// A filter around the matcher of cyclonus, the judge of network policies.
@@ -56,6 +66,8 @@ struct Recipe {
     package: &'static str,
     /// The version that a Kubernetes program must report, or clients misjudge it.
     version: Option<&'static str>,
+    /// Build tags that leave out what no test needs.
+    tags: &'static str,
 }
 
 impl Program {
@@ -66,7 +78,12 @@ impl Program {
             Self::ApiServer => "kube-apiserver",
             Self::OldestApiServer => "kube-apiserver-1.34",
             Self::ControllerManager => "kube-controller-manager",
+            Self::Scheduler => "kube-scheduler",
             Self::Kubectl => "kubectl",
+            Self::Helm => "helm",
+            Self::Helm3 => "helm3",
+            Self::Prometheus => "prometheus",
+            Self::Promtool => "promtool",
             Self::Kstatus => "kstatus",
             Self::Cyclonus => "cyclonus",
         }
@@ -77,24 +94,37 @@ impl Program {
             module: ".",
             package,
             version: Some("v1.37.2"),
+            tags: "",
         };
-        let own = |module| Recipe {
+        let other = |module, package| Recipe {
             module,
-            package: ".",
+            package,
             version: None,
+            tags: "",
+        };
+        let monitoring = |package| Recipe {
+            // Its other ways to discover targets bring the clients of every cloud.
+            tags: "remove_all_sd,enable_kubernetes_sd",
+            ..other("prometheus", package)
         };
         match self {
             Self::Etcd => newest("go.etcd.io/etcd/server/v3"),
             Self::ApiServer => newest("k8s.io/kubernetes/cmd/kube-apiserver"),
             Self::ControllerManager => newest("k8s.io/kubernetes/cmd/kube-controller-manager"),
+            Self::Scheduler => newest("k8s.io/kubernetes/cmd/kube-scheduler"),
             Self::Kubectl => newest("k8s.io/kubernetes/cmd/kubectl"),
+            Self::Helm => other("helm", "helm.sh/helm/v4/cmd/helm"),
+            Self::Helm3 => other("helm", "helm.sh/helm/v3/cmd/helm"),
+            Self::Prometheus => monitoring("github.com/prometheus/prometheus/cmd/prometheus"),
+            Self::Promtool => monitoring("github.com/prometheus/prometheus/cmd/promtool"),
             Self::OldestApiServer => Recipe {
                 module: "oldest",
                 package: "k8s.io/kubernetes/cmd/kube-apiserver",
                 version: Some("v1.34.4"),
+                tags: "",
             },
-            Self::Kstatus => own("kstatus"),
-            Self::Cyclonus => own("cyclonus"),
+            Self::Kstatus => other("kstatus", "."),
+            Self::Cyclonus => other("cyclonus", "."),
         }
     }
 }
@@ -132,6 +162,7 @@ impl Recipe {
             env::consts::OS.as_bytes().to_vec(),
             env::consts::ARCH.as_bytes().to_vec(),
             self.linker_flags().into_bytes(),
+            self.tags.as_bytes().to_vec(),
         ];
         for file in ["go.mod", "go.sum", "main.go"] {
             let path = folder.join(file);
@@ -228,7 +259,8 @@ fn require_go(program: Program, installed: Option<(u32, u32)>) -> Result<()> {
     bail!(
         "{} is needed and not here, and {found}. Either install Go {major}.{minor} or newer, \
          and Kite builds what it needs, or set {FOLDER_VARIABLE} to a folder with these programs: \
-         etcd, kube-apiserver, kube-controller-manager, kubectl, kstatus, cyclonus \
+         etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kstatus, \
+         cyclonus, helm, helm3, prometheus, promtool \
          (and kube-apiserver-1.34 for the tests against the oldest server).",
         program.file_name()
     )
@@ -257,6 +289,7 @@ fn run_go(program: Program, recipe: &Recipe, folder: &Path, path: &Path) -> Resu
         .current_dir(recipe.folder())
         .args(["build", "-mod=readonly", "-trimpath", "-ldflags"])
         .arg(recipe.linker_flags())
+        .args(["-tags", recipe.tags])
         .arg("-o")
         .arg(&unfinished)
         .arg(recipe.package)
@@ -333,5 +366,6 @@ mod tests {
         assert_ne!(key(Program::ApiServer), key(Program::OldestApiServer));
         assert_ne!(key(Program::ApiServer), key(Program::Kstatus));
         assert_ne!(key(Program::Kstatus), key(Program::Cyclonus));
+        assert_eq!(key(Program::Helm), key(Program::Helm3));
     }
 }

@@ -18,12 +18,18 @@ use crate::workspace::root;
 use crate::{generate, rights, tidy};
 
 /// Everything that any test starts.
-const PROGRAMS: [Program; 6] = [
+const PROGRAMS: [Program; 12] = [
     Program::Etcd,
     Program::ApiServer,
     Program::ControllerManager,
+    Program::Scheduler,
     Program::Kubectl,
     Program::Kstatus,
+    Program::Cyclonus,
+    Program::Helm,
+    Program::Helm3,
+    Program::Prometheus,
+    Program::Promtool,
     Program::OldestApiServer,
 ];
 

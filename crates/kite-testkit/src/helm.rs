@@ -1,0 +1,75 @@
+//! The real Helm, 3 and 4, as an administrator would run it, with Kite's own charts.
+//!
+//! Each run has folders of its own for what Helm keeps, so that nothing of the
+//! machine's user is read or left behind.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use tokio::process::Command;
+
+use crate::command_line::{Output, run};
+use crate::control_plane::ControlPlane;
+use crate::programs::{self, Program};
+
+/// Which Helm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Helm {
+    /// Installs by client-side merge; waits by its own list of kinds.
+    Three,
+    /// Installs by server-side apply; waits by kstatus.
+    Four,
+}
+
+impl Helm {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Three, Self::Four];
+
+    fn program(self) -> Program {
+        match self {
+            Self::Three => Program::Helm3,
+            Self::Four => Program::Helm,
+        }
+    }
+
+    /// Runs it without a cluster, as for `template`, `lint` and `package`.
+    pub async fn offline(self, args: &[&str]) -> Result<Output> {
+        let folder = tempfile::tempdir()?;
+        self.start(folder.path(), None, args).await
+    }
+
+    /// Runs it as administrator of a cluster.
+    pub async fn run(self, control_plane: &ControlPlane, args: &[&str]) -> Result<Output> {
+        let kubeconfig = control_plane.admin_kubeconfig();
+        let folder = control_plane.folder().join("helm");
+        self.start(&folder, Some(&kubeconfig), args).await
+    }
+
+    async fn start(
+        self,
+        folder: &Path,
+        kubeconfig: Option<&Path>,
+        args: &[&str],
+    ) -> Result<Output> {
+        let program = programs::find_all(&[self.program()]).await?;
+        let mut command = Command::new(&program[0]);
+        for (variable, name) in [
+            ("HELM_CACHE_HOME", "cache"),
+            ("HELM_CONFIG_HOME", "config"),
+            ("HELM_DATA_HOME", "data"),
+        ] {
+            command.env(variable, folder.join(name));
+        }
+        // An empty path, where the user's own kubeconfig would be looked for.
+        command.env("KUBECONFIG", kubeconfig.unwrap_or(Path::new("")));
+        command.args(args);
+        run(command, "").await
+    }
+}
+
+/// The folder of one of Kite's charts.
+pub fn chart(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../charts")
+        .join(name)
+}
