@@ -77,6 +77,9 @@ impl Program for KiteDataVolume {
     async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
         let mut feeds = Feeds::new(process.health.clone());
         let world = watch(&mut feeds, &process);
+        process
+            .metrics
+            .machines(Controller::DataVolume, &world.machines)?;
         let mirror = Mirror::new(
             &process,
             Controller::DataVolume.name(),

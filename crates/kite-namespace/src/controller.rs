@@ -116,6 +116,9 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
         .labels(RETAINED),
         |key, _| vec![Key::cluster(&key.namespace)],
     );
+    process
+        .metrics
+        .objects("Namespace", &namespaces, &[], |_| &[])?;
     let reconciler = Reconciler {
         caches: Caches {
             namespaces,

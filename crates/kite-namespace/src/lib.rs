@@ -15,6 +15,7 @@ use kite_api::labels::Controller;
 use kite_runtime::{Process, Program};
 
 pub use controller::{Flags, RULES};
+pub use reconcile::measure::METRICS;
 
 /// The process.
 pub struct KiteNamespaceProgram;

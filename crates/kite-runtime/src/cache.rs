@@ -179,6 +179,16 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
         self.read().objects.keys().cloned().collect()
     }
 
+    /// How many objects are known, those included that could not be read.
+    pub fn len(&self) -> usize {
+        self.read().objects.len()
+    }
+
+    /// Whether none is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Takes in the server's answer to a write of this process.
     pub fn remember(&self, object: K) -> Arc<K> {
         let key = Key::of_meta(object.meta());

@@ -17,6 +17,7 @@ use tower::filter::FilterLayer;
 use tower::timeout::TimeoutLayer;
 
 use crate::lease::Leadership;
+use crate::metrics::Metrics;
 use crate::retry_after::RetryAfterLayer;
 use crate::settings::Settings;
 
@@ -51,6 +52,7 @@ pub fn for_work(
     mut config: Config,
     timeout: Duration,
     leadership: Leadership,
+    metrics: &Metrics,
 ) -> anyhow::Result<Client> {
     let gate = FilterLayer::new(move |request: Request<Body>| {
         if writes(request.method()) && !leadership.is_current() {
@@ -60,6 +62,7 @@ pub fn for_work(
     });
     config.default_retry = false;
     Ok(ClientBuilder::try_from(config)?
+        .with_layer(&metrics.count_requests())
         .with_layer(&RetryAfterLayer)
         .with_layer(&TimeoutLayer::new(timeout))
         .with_layer(&gate)
@@ -67,9 +70,14 @@ pub fn for_work(
 }
 
 /// A client for the Lease: shorter deadline, no retries of its own, since the elector retries with a plan.
-pub fn for_lease(mut config: Config, timeout: Duration) -> anyhow::Result<Client> {
+pub fn for_lease(
+    mut config: Config,
+    timeout: Duration,
+    metrics: &Metrics,
+) -> anyhow::Result<Client> {
     config.default_retry = false;
     Ok(ClientBuilder::try_from(config)?
+        .with_layer(&metrics.count_requests())
         .with_layer(&TimeoutLayer::new(timeout))
         .build())
 }

@@ -28,6 +28,16 @@ pub enum Class {
 }
 
 impl Class {
+    /// Each of them.
+    pub const ALL: [Self; 6] = [
+        Self::Invalid,
+        Self::Conflict,
+        Self::NotReady,
+        Self::Transient,
+        Self::Forbidden,
+        Self::DependencyMissing,
+    ];
+
     /// The metric's label.
     pub const fn label(self) -> &'static str {
         match self {

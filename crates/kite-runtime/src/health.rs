@@ -6,14 +6,17 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use prometheus::IntGaugeVec;
+use prometheus::core::{Collector, Desc};
+use prometheus::proto::MetricFamily;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::cache::Availability;
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, WATCH_FAILING};
 
 /// A process none of whose watches has worked for this long is restarted. Longer
 /// than an API server takes to come back, shorter than a person takes to look.
@@ -52,12 +55,14 @@ pub struct Health {
 }
 
 impl Health {
-    /// Nothing is known yet.
-    pub fn new(metrics: Arc<Metrics>) -> Self {
-        Self {
-            shared: Arc::default(),
-            metrics,
-        }
+    /// Nothing is known yet. An error if the metrics have a health already.
+    pub fn new(metrics: Arc<Metrics>) -> prometheus::Result<Self> {
+        let shared = Arc::<Mutex<Shared>>::default();
+        metrics.collect(Failing {
+            shared: Arc::clone(&shared),
+            described: WATCH_FAILING.unregistered_gauges()?,
+        })?;
+        Ok(Self { shared, metrics })
     }
 
     /// Registers a watch.
@@ -68,7 +73,7 @@ impl Health {
             task: None,
         };
         self.lock().watches.insert(kind, state);
-        self.metrics.watch_up(kind, Availability::Syncing);
+        self.metrics.watch_begins(kind);
         WatchHealth {
             kind,
             health: self.clone(),
@@ -130,8 +135,38 @@ impl Health {
         (ready, text)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        lock(&self.shared)
+    }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// For how long each watch has got nothing but errors, told at each scrape.
+struct Failing {
+    shared: Arc<Mutex<Shared>>,
+    /// Never filled: what this collector says of its metric.
+    described: IntGaugeVec,
+}
+
+impl Collector for Failing {
+    fn desc(&self) -> Vec<&Desc> {
+        self.described.desc()
+    }
+
+    fn collect(&self) -> Vec<MetricFamily> {
+        let Ok(gauges) = WATCH_FAILING.unregistered_gauges() else {
+            return Vec::new();
+        };
+        for (kind, state) in &lock(&self.shared).watches {
+            let since = state.failing.as_ref();
+            let seconds = since.map_or(0, |(since, _)| since.elapsed().as_secs());
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            gauges.with_label_values(&[kind]).set(seconds);
+        }
+        gauges.collect()
     }
 }
 
@@ -184,7 +219,7 @@ mod tests {
     // C-14
     #[test]
     fn a_missing_kind_is_named_and_does_not_take_readiness_away() {
-        let health = Health::new(Arc::new(Metrics::new("kite-test").unwrap()));
+        let health = Health::new(Arc::new(Metrics::new("kite-test").unwrap())).unwrap();
         let watch = health.watch("DataVolume");
         health.set_role(Role::Leader);
         assert!(!health.ready().0, "not ready before the first list");
@@ -199,7 +234,7 @@ mod tests {
     // O10
     #[tokio::test(start_paused = true)]
     async fn a_process_whose_watches_all_fail_for_long_is_not_alive() {
-        let health = Health::new(Arc::new(Metrics::new("kite-test").unwrap()));
+        let health = Health::new(Arc::new(Metrics::new("kite-test").unwrap())).unwrap();
         let (one, two) = (health.watch("A"), health.watch("B"));
         one.failing("503");
         two.failing("503");
@@ -208,5 +243,12 @@ mod tests {
         assert!(health.live().is_err());
         two.progressed();
         assert!(health.live().is_ok());
+        let text = String::from_utf8(health.metrics.render().unwrap()).unwrap();
+        for (kind, seconds) in [("A", SILENCE.as_secs() + 1), ("B", 0)] {
+            let line = format!(
+                "kite_watch_failing_seconds{{controller=\"kite-test\",kind=\"{kind}\"}} {seconds}\n"
+            );
+            assert!(text.contains(&line), "{line}{text}");
+        }
     }
 }

@@ -2,21 +2,43 @@
 //! dashboards, and a few of Kite's own.
 //!
 //! No label ever holds the name of a user's object: the number of series depends
-//! on the number of kinds, not of machines.
+//! on the number of kinds, not of machines. What can be counted when somebody
+//! asks is counted then; nothing here talks to the API server.
+//!
+//! There is no `controller_runtime_reconcile_panics_total`: a pass that panics
+//! takes the process down with it, which shows as a restart.
+
+mod objects;
+mod own_process;
+mod reasons;
+pub(crate) mod requests;
+mod table;
 
 use std::time::Duration;
 
-use prometheus::{
-    Encoder, Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
-    TextEncoder,
-};
+use kite_api::labels::Controller;
+use kite_api::ownership::conditions_of;
+use kite_api::{Condition, KiteVirtualMachine};
+use kube::Resource;
+use prometheus::core::Collector;
+use prometheus::{Encoder, Histogram, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder};
 
-use crate::cache::Availability;
+use crate::cache::{Availability, Cache};
+use crate::errors::Class;
+pub(crate) use table::WATCH_FAILING;
+pub use table::{Kind, Metric, TABLE};
+
+use objects::Objects;
+use own_process::OwnProcess;
+use requests::CountRequests;
 
 /// The buckets of controller-runtime, so that its panels fit.
 const BUCKETS: [f64; 16] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0,
 ];
+
+/// What a pass may end with, beside what a process that stops leaves behind.
+const RESULTS: [&str; 3] = ["success", "requeue_after", "error"];
 
 /// The metrics of one process.
 #[derive(Debug)]
@@ -26,10 +48,12 @@ pub struct Metrics {
     errors: IntCounterVec,
     duration: Histogram,
     workers: IntGauge,
+    most_workers: IntGauge,
     leader: IntGauge,
     watch_up: IntGaugeVec,
     watch_errors: IntCounterVec,
     writes: IntCounterVec,
+    requests: IntCounterVec,
 }
 
 impl Metrics {
@@ -39,66 +63,69 @@ impl Metrics {
             None,
             Some([("controller".to_owned(), controller.to_owned())].into()),
         )?;
-        let counter = |name: &str, help: &str, labels: &[&str]| {
-            let metric = IntCounterVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(metric.clone()))?;
-            Ok::<_, prometheus::Error>(metric)
-        };
-        let gauge = |name: &str, help: &str, labels: &[&str]| {
-            let metric = IntGaugeVec::new(Opts::new(name, help), labels)?;
-            registry.register(Box::new(metric.clone()))?;
-            Ok::<_, prometheus::Error>(metric)
-        };
-        let reconciles = counter(
-            "controller_runtime_reconcile_total",
-            "Passes by result.",
-            &["result"],
-        )?;
-        let errors = counter(
-            "controller_runtime_reconcile_errors_total",
-            "Failed passes by class of error.",
-            &["class"],
-        )?;
-        let leader = IntGauge::with_opts(
-            Opts::new(
-                "leader_election_master_status",
-                "1 while this replica leads.",
-            )
-            .const_label("name", controller),
-        )?;
-        registry.register(Box::new(leader.clone()))?;
-        let watch_up = gauge(
-            "kite_watch_up",
-            "1 synced, 0 not yet, -1 when the cluster does not serve the kind.",
-            &["kind"],
-        )?;
-        let watch_errors = counter("kite_watch_errors_total", "Errors of watches.", &["kind"])?;
-        let writes = counter(
-            "kite_writes_total",
-            "Writes by kind and result; suppressed ones were not sent.",
-            &["kind", "result"],
-        )?;
-        let duration = Histogram::with_opts(
-            HistogramOpts::new(
-                "controller_runtime_reconcile_time_seconds",
-                "Time of a pass.",
-            )
-            .buckets(BUCKETS.to_vec()),
-        )?;
-        registry.register(Box::new(duration.clone()))?;
-        let workers = IntGauge::new("controller_runtime_active_workers", "Passes that run now.")?;
-        registry.register(Box::new(workers.clone()))?;
+        let reconciles = table::RECONCILES.counters(&registry)?;
+        let errors = table::ERRORS.counters(&registry)?;
+        // A counter that begins with its first error hides that error from `rate`.
+        for result in RESULTS {
+            reconciles.with_label_values(&[result]);
+        }
+        for class in Class::ALL {
+            errors.with_label_values(&[class.label()]);
+        }
+        let build = table::BUILD.gauges(&registry)?;
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        registry.register(Box::new(OwnProcess::new()?))?;
         Ok(Self {
-            registry,
             reconciles,
             errors,
-            duration,
-            workers,
-            leader,
-            watch_up,
-            watch_errors,
-            writes,
+            duration: table::DURATION.observed(&registry, &BUCKETS)?,
+            workers: table::WORKERS.lone_gauge(&registry)?,
+            most_workers: table::MOST_WORKERS.lone_gauge(&registry)?,
+            leader: table::LEADER
+                .gauges(&registry)?
+                .with_label_values(&[controller]),
+            watch_up: table::WATCH_UP.gauges(&registry)?,
+            watch_errors: table::WATCH_ERRORS.counters(&registry)?,
+            writes: table::WRITES.counters(&registry)?,
+            requests: table::REQUESTS.counters(&registry)?,
+            registry,
         })
+    }
+
+    /// Counts the objects of a kind, and how their conditions of these types stand, at each scrape.
+    pub fn objects<K>(
+        &self,
+        kind: &'static str,
+        cache: &Cache<K>,
+        types: &'static [&'static str],
+        conditions: fn(&K) -> &[Condition],
+    ) -> prometheus::Result<()>
+    where
+        K: Resource<DynamicType = ()> + Send + Sync + 'static,
+    {
+        self.collect(Objects::new(kind, cache.clone(), types, conditions)?)
+    }
+
+    /// Counts the machines, and how those of their conditions stand that the controller writes.
+    pub fn machines(
+        &self,
+        controller: Controller,
+        cache: &Cache<KiteVirtualMachine>,
+    ) -> prometheus::Result<()> {
+        self.objects(
+            "KiteVirtualMachine",
+            cache,
+            conditions_of(controller),
+            |machine| {
+                let status = machine.status.as_ref();
+                status.map(|s| s.conditions.as_slice()).unwrap_or_default()
+            },
+        )
+    }
+
+    /// Asks somebody else for a part of the metrics at each scrape.
+    pub(crate) fn collect(&self, collector: impl Collector + 'static) -> prometheus::Result<()> {
+        self.registry.register(Box::new(collector))
     }
 
     /// The registry, for a controller's own metrics.
@@ -123,8 +150,18 @@ impl Metrics {
         }
     }
 
-    pub(crate) fn failed(&self, class: &'static str) {
-        self.errors.with_label_values(&[class]).inc();
+    pub(crate) fn failed(&self, class: Class) {
+        self.errors.with_label_values(&[class.label()]).inc();
+    }
+
+    /// So many passes may run at the same time.
+    pub(crate) fn allow_workers(&self, number: u16) {
+        self.most_workers.set(i64::from(number));
+    }
+
+    /// What makes a client count its requests.
+    pub(crate) fn count_requests(&self) -> CountRequests {
+        CountRequests(self.requests.clone())
     }
 
     /// A write was sent, or was not because it would change nothing.
@@ -144,6 +181,12 @@ impl Metrics {
                 Availability::Ready => 1,
                 Availability::Missing => -1,
             });
+    }
+
+    /// A watch begins.
+    pub(crate) fn watch_begins(&self, kind: &str) {
+        self.watch_errors.with_label_values(&[kind]);
+        self.watch_up(kind, Availability::Syncing);
     }
 
     pub(crate) fn watch_failed(&self, kind: &str) {

@@ -120,7 +120,9 @@ pub async fn drive<P: Pass>(process: &Process, mut feeds: Feeds, pass: P) -> any
         lock(&writer).apply_watcher_event(&Event::Apply(token(&key)));
         Ok::<_, std::convert::Infallible>(ObjectRef::<Token>::new(&key.name).within(&key.namespace))
     });
-    let config = Config::default().concurrency(process.settings.concurrency);
+    let concurrency = process.settings.concurrency;
+    process.metrics.allow_workers(concurrency);
+    let config = Config::default().concurrency(concurrency);
     applier(
         |token, context: Arc<Context<P>>| run(token, context).boxed(),
         |token, error, context| context.retry(&Key::of(token.as_ref()), error),
@@ -217,7 +219,7 @@ fn safety_pass(key: &Key) -> Duration {
 impl<P: Pass> Context<P> {
     fn retry(&self, key: &Key, error: &PassError<P::Error>) -> Action {
         let class = error.class();
-        self.process.metrics.failed(class.label());
+        self.process.metrics.failed(class);
         let delay = self.backoff.next(key, class);
         let attempts = self.backoff.attempts(key);
         // Conflicts and waits are part of an ordinary life; they are news when they last.

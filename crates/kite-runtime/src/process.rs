@@ -120,7 +120,7 @@ async fn live<P: Program>(line: Line<P::Flags>) -> anyhow::Result<()> {
     let name = P::CONTROLLER.name();
     let settings = Arc::new(line.shared);
     let metrics = Arc::new(Metrics::new(name)?);
-    let health = Health::new(Arc::clone(&metrics));
+    let health = Health::new(Arc::clone(&metrics))?;
     let listener = server::bind(settings.listen).await?;
     tokio::spawn(server::serve(
         listener,
@@ -135,6 +135,7 @@ async fn live<P: Program>(line: Line<P::Flags>) -> anyhow::Result<()> {
     let lease_client = client::for_lease(
         config.clone(),
         settings.retry_interval.max(settings.renew_interval),
+        &metrics,
     )?;
     let (elector, leadership) = if settings.leader_election {
         let (elector, leadership) = Elector::new(lease_client, name, &settings);
@@ -147,7 +148,12 @@ async fn live<P: Program>(line: Line<P::Flags>) -> anyhow::Result<()> {
         });
         (unelected, Leadership::unelected())
     };
-    let client = client::for_work(config, settings.request_timeout, leadership.clone())?;
+    let client = client::for_work(
+        config,
+        settings.request_timeout,
+        leadership.clone(),
+        &metrics,
+    )?;
     let events = Events::new(client.clone(), name, &settings.identity());
     let process = Process {
         client,

@@ -60,6 +60,9 @@ impl Program for KiteService {
     async fn run(process: Process, _flags: Flags) -> anyhow::Result<()> {
         let mut feeds = Feeds::new(process.health.clone());
         let world = watch(&mut feeds, &process);
+        process
+            .metrics
+            .machines(Controller::Service, &world.machines)?;
         let mirror = Mirror::new(&process, Controller::Service.name(), world.machines.clone());
         let pass = ServicePass::new(world, mirror);
         drive(&process, feeds, pass).await

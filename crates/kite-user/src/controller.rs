@@ -10,6 +10,9 @@ use clap::Args;
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kite_api::condition::{
+    ISOLATION_READY, NAMESPACE_READY, QUOTA_READY, READY, RECONCILING, STALLED,
+};
 use kite_api::labels::{Controller, MANAGED_SELECTOR, TENANT_ROLE, VM_SECRETS_ROLE};
 use kite_api::{KitePlatform, KiteUser};
 use kite_render::platform::InForce;
@@ -31,6 +34,16 @@ use crate::reconcile::Reconciler;
 /// What may pass by itself before it is told in a status: the server fills in a fresh quota, or
 /// the end of a user, within a fraction of this.
 const MOMENT: Duration = Duration::from_secs(1);
+
+/// The conditions of a user; nobody else writes them.
+const CONDITIONS: &[&str] = &[
+    READY,
+    RECONCILING,
+    STALLED,
+    NAMESPACE_READY,
+    ISOLATION_READY,
+    QUOTA_READY,
+];
 
 /// What this controller may do, beyond what every controller may.
 pub const RULES: &[Rule] = &[
@@ -137,6 +150,12 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
     let mut feeds = Feeds::new(process.health.clone());
     let siblings = Arc::new(Siblings::default());
     let caches = watch(&mut feeds, &process, &siblings);
+    process
+        .metrics
+        .objects("KiteUser", &caches.users, CONDITIONS, |user| {
+            let status = user.status.as_ref();
+            status.map(|s| s.conditions.as_slice()).unwrap_or_default()
+        })?;
     let mut reserved = flags.reserved_namespaces;
     reserved.push(label(&process.settings.namespace).map_err(anyhow::Error::msg)?);
     let reconciler = Reconciler {

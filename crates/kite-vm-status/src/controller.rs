@@ -74,6 +74,9 @@ impl Program for KiteVmStatus {
         let mut feeds = Feeds::new(process.health.clone());
         let guests = Guests::default();
         let world = watch(&mut feeds, &process, guests.clone());
+        process
+            .metrics
+            .machines(Controller::VmStatus, &world.machines)?;
         let mirror = Mirror::new(
             &process,
             Controller::VmStatus.name(),

@@ -71,6 +71,7 @@ impl Program for KiteVm {
             Controller::Vm.name(),
             Arc::clone(&process.metrics),
         );
+        process.metrics.machines(Controller::Vm, &world.machines)?;
         let standstill = Standstill::new(flags.deletion_patience, process.metrics.registry())?;
         let pass = VmPass::new(world, writer, process.events.clone(), flags, standstill);
         drive(&process, feeds, pass).await

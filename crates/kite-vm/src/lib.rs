@@ -13,3 +13,4 @@ pub mod status;
 pub mod validate;
 
 pub use controller::{KiteVm, RULES};
+pub use reconcile::standstill::METRICS;

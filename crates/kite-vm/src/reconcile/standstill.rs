@@ -9,9 +9,19 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kite_runtime::Key;
+use kite_runtime::metrics::Metric;
 use kite_runtime::since::{Since, Waits};
-use prometheus::{IntGaugeVec, Opts, Registry};
+use prometheus::{IntGaugeVec, Registry};
 use tokio::time::Instant;
+
+const BLOCKED: Metric = Metric::gauge(
+    "kite_deletions_blocked",
+    "Machines whose deletion cannot go on, by the kind of object that is in the way.",
+    &["kind"],
+);
+
+/// The metrics that only this controller has.
+pub const METRICS: &[Metric] = &[BLOCKED];
 
 /// What stands in a deletion's way: the kind for the metric, and the words about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,14 +57,7 @@ pub struct Standstill {
 impl Standstill {
     /// None yet; an obstacle is told after this time.
     pub fn new(limit: Duration, registry: &Registry) -> prometheus::Result<Self> {
-        let blocked = IntGaugeVec::new(
-            Opts::new(
-                "kite_deletions_blocked",
-                "Machines whose deletion cannot go on, by the kind of object that is in the way.",
-            ),
-            &["kind"],
-        )?;
-        registry.register(Box::new(blocked.clone()))?;
+        let blocked = BLOCKED.gauges(registry)?;
         Ok(Self {
             limit,
             seen: Mutex::default(),
