@@ -1,5 +1,6 @@
 //! A real control plane: etcd, kube-apiserver and kube-controller-manager as
-//! plain processes on loopback. There is no kubelet and no scheduler.
+//! plain processes on loopback, and kube-scheduler where it is asked for. There is
+//! no kubelet; [`NodeAgent`](crate::node_agent::NodeAgent) stands in for it.
 //!
 //! It never imitates an answer of the API server. RBAC is on; who needs limited
 //! rights takes an [`Identity`](crate::identity::Identity).
@@ -19,12 +20,13 @@ use tokio::sync::OnceCell;
 
 use crate::audit::AuditLog;
 use crate::kubeconfig;
-use crate::pki::{CONTROLLER_MANAGER, Pki};
+use crate::pki::{CONTROLLER_MANAGER, Pki, SCHEDULER};
 use crate::process::Process;
 use crate::programs::{self, Program};
 use crate::wait;
 
 mod folder;
+mod scheduler;
 mod servers;
 
 use folder::Folder;
@@ -35,6 +37,7 @@ pub const AUDIT_FOLDER_VARIABLE: &str = "KITE_AUDIT_DIR";
 
 const ADMIN_FILE: &str = "admin.kubeconfig";
 const CONTROLLER_MANAGER_FILE: &str = "controller-manager.kubeconfig";
+const SCHEDULER_FILE: &str = "scheduler.kubeconfig";
 
 /// Tries when another process takes a port between choosing and using it.
 const PORT_TRIES: u32 = 4;
@@ -66,6 +69,8 @@ pub struct Options {
     pub audit: bool,
     /// Whether namespaces, garbage and quota are looked after.
     pub controller_manager: bool,
+    /// Whether pods that name no node are given one.
+    pub scheduler: bool,
     /// More flags for the API server.
     pub apiserver_args: Vec<String>,
 }
@@ -78,6 +83,7 @@ impl Default for Options {
             audit_log: None,
             audit: true,
             controller_manager: true,
+            scheduler: false,
             apiserver_args: Vec::new(),
         }
     }
@@ -97,6 +103,7 @@ pub struct StartTimes {
 /// A running control plane. Dropping it ends it.
 pub struct ControlPlane {
     // Dropped from top to bottom: a server before what it depends on.
+    scheduler: Mutex<Option<Arc<Process>>>,
     controller_manager: Mutex<Option<Arc<Process>>>,
     apiserver: Mutex<Option<Arc<Process>>>,
     etcd: Arc<Process>,
@@ -127,6 +134,9 @@ impl ControlPlane {
                 Ok(control_plane) => {
                     if control_plane.options.controller_manager {
                         control_plane.start_controller_manager().await?;
+                    }
+                    if control_plane.options.scheduler {
+                        control_plane.start_scheduler().await?;
                     }
                     return Ok(control_plane);
                 }
@@ -162,7 +172,9 @@ impl ControlPlane {
         let admin = write("kite-admin", &pki.admin, ADMIN_FILE)?;
         let manager = &pki.controller_manager;
         write(CONTROLLER_MANAGER, manager, CONTROLLER_MANAGER_FILE)?;
+        write(SCHEDULER, &pki.scheduler, SCHEDULER_FILE)?;
         let control_plane = Self {
+            scheduler: Mutex::default(),
             controller_manager: Mutex::default(),
             apiserver: Mutex::default(),
             etcd: Arc::new(etcd),
@@ -256,8 +268,9 @@ impl ControlPlane {
         self.start_apiserver().await
     }
 
-    /// Ends it in the right order: controller-manager, API server, etcd.
+    /// Ends it in the right order: scheduler, controller-manager, API server, etcd.
     pub async fn shutdown(self) {
+        self.stop_scheduler().await;
         self.stop_controller_manager().await;
         self.stop_apiserver().await;
         self.etcd.stop(STOP_GRACE).await;

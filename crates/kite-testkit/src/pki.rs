@@ -25,6 +25,10 @@ const SERVER_NAMES: [&str; 6] = [
 
 /// The user whom the server's own roles give the rights of the controller-manager.
 pub(crate) const CONTROLLER_MANAGER: &str = "system:kube-controller-manager";
+/// The same for the scheduler.
+pub(crate) const SCHEDULER: &str = "system:kube-scheduler";
+/// The user as whom the node agent is seen in the audit log.
+pub(crate) const NODE_AGENT: &str = "kite-node-agent";
 
 /// Everything that a control plane proves itself with.
 #[derive(Clone, Debug)]
@@ -45,6 +49,10 @@ pub struct Pki {
     pub admin: (String, String),
     /// The same for the controller-manager, which RBAC knows by its name.
     pub controller_manager: (String, String),
+    /// The same for the scheduler, whom RBAC knows too.
+    pub scheduler: (String, String),
+    /// The same for the node agent, of the group `system:masters`.
+    pub node_agent: (String, String),
 }
 
 /// A certificate authority that signs for one control plane.
@@ -121,6 +129,8 @@ impl Pki {
             service_account_public_file: write("service-account.pub", &tokens.public_key_pem())?,
             admin: authority.client("kite-admin", "system:masters")?,
             controller_manager: authority.client(CONTROLLER_MANAGER, "kite-testkit")?,
+            scheduler: authority.client(SCHEDULER, "kite-testkit")?,
+            node_agent: authority.client(NODE_AGENT, "system:masters")?,
             ca: authority.certificate,
         })
     }

@@ -1,4 +1,4 @@
-//! How the three servers are started: flags, ports, waiting for them to answer.
+//! How the servers are started: flags, ports, waiting for them to answer.
 //!
 //! Every flag that differs from a default is there for speed or because there
 //! is no real network; authorization, admission and API machinery are as in a
@@ -175,6 +175,18 @@ pub(super) fn start_controller_manager(
         ]);
     let log = folder.join("logs/kube-controller-manager.log");
     Process::start("kube-controller-manager", command, &log)
+}
+
+/// Starts what gives pods their nodes.
+pub(super) fn start_scheduler(program: &Path, folder: &Path, kubeconfig: &Path) -> Result<Process> {
+    let mut command = Command::new(program);
+    command
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["--leader-elect=false", "--secure-port=0"])
+        .args(["--kube-api-qps=300", "--kube-api-burst=600"]);
+    let log = folder.join("logs/kube-scheduler.log");
+    Process::start("kube-scheduler", command, &log)
 }
 
 fn still_starting(process: &Process, deadline: Instant) -> Result<()> {
