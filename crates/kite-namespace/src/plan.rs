@@ -228,10 +228,36 @@ mod tests {
         assert_eq!(until_due(at(1000), grace, at(1600)), None);
         assert_eq!(until_due(at(1000), Duration::ZERO, at(1000)), None);
         assert!(until_due(at(1000), Duration::MAX, at(1600)).is_some());
-        assert_eq!(
-            orphaned_since(&meta("a", &[(ORPHANED_SINCE, "soon")])),
-            None
-        );
+        let since = |mark: &str| orphaned_since(&meta("a", &[(ORPHANED_SINCE, mark)]));
+        assert_eq!(since("1970-01-01T00:10:00Z"), Some(at(600)));
+        assert_eq!(since("soon"), None);
+    }
+
+    // N-3, N-5: what the mark is taken away from, and what it is not.
+    #[test]
+    fn a_namespace_is_marked_by_either_annotation_and_by_no_other() {
+        for (annotation, is) in [
+            (Some(ORPHANED_SINCE), true),
+            (Some(DELETION_HELD), true),
+            (Some(DELETION_PROTECTED), false),
+            (None, false),
+        ] {
+            let annotations: Vec<_> = annotation.into_iter().map(|key| (key, "x")).collect();
+            assert_eq!(is_marked(&meta("a", &annotations)), is, "{annotation:?}");
+        }
+    }
+
+    // N-2, N-6: each has a word of its own, which alerts go by.
+    #[test]
+    fn a_doubt_is_told_by_its_word() {
+        for (doubt, word) in [
+            (Doubt::KindAbsent, "kind_absent"),
+            (Doubt::KindTerminating, "kind_terminating"),
+            (Doubt::KindYoung(Duration::ZERO), "kind_young"),
+            (Doubt::RemovalHeld, "removal_held"),
+        ] {
+            assert_eq!(doubt.label(), word);
+        }
     }
 
     // N-2, N-6

@@ -253,7 +253,24 @@ mod tests {
         for meta in metas {
             assert!(meta.owner_references.is_none(), "{meta:?}");
             assert_eq!(bound_uid(&meta), Some("a1"), "{meta:?}");
+            assert!(is_bound(&meta), "{meta:?}");
         }
+        assert!(!is_bound(&namespace(Some("alice"), None, false)));
+    }
+
+    // U-8: it is looked for, and taken away, under the name under which it was made.
+    #[test]
+    fn the_tenant_binding_is_known_by_its_name() {
+        let mut object = user("alice", "a1");
+        let subject = serde_json::json!([{"kind": "User", "name": "alice@example.org"}]);
+        object.spec.subjects = serde_json::from_value(subject).unwrap();
+        let valid = ValidUser::parse(&object, &ValidPlatform::default()).unwrap();
+        let made = kite_render::user::tenant_role_binding(&valid)
+            .unwrap()
+            .metadata
+            .name;
+        assert_eq!(made.as_deref(), Some("kite-tenant-alice"));
+        assert_eq!(Some(tenant_binding_name(&object)), made);
     }
 
     // U-6

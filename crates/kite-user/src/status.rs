@@ -275,6 +275,9 @@ mod tests {
             let ready = find(&status.conditions, READY).unwrap();
             assert_eq!(ready.reason, reason);
             assert_eq!(ready.status == "True", abnormal.is_none());
+            for type_ in [NAMESPACE_READY, ISOLATION_READY, QUOTA_READY] {
+                assert!(find(&status.conditions, type_).is_some(), "{type_}");
+            }
             for type_ in [RECONCILING, STALLED] {
                 let present = find(&status.conditions, type_).is_some();
                 assert_eq!(present, abnormal == Some(type_), "{reason} {type_}");
@@ -307,6 +310,81 @@ mod tests {
         let first = of(&user, parts(), &now(1));
         user.status = Some(first.clone());
         assert_eq!(of(&user, parts(), &now(99)), first);
+    }
+
+    // U-9
+    #[test]
+    fn the_limits_in_force_are_told_and_none_when_there_is_no_quota() {
+        let limited = Parts {
+            hard: [("pods".to_owned(), resource::Quantity("3".to_owned()))].into(),
+            ..parts()
+        };
+        let told = of(&user(), limited, &now(1)).quota.unwrap();
+        assert_eq!(told.hard["pods"], Quantity("3".to_owned()));
+        assert_eq!(of(&user(), parts(), &now(1)).quota, None);
+    }
+
+    // U-6: only then does it look again after moments, since the quota's watch tells the rest.
+    #[test]
+    fn a_user_awaits_only_its_quota_when_all_else_is_there() {
+        let pending = Parts {
+            quota: Part::coming(QUOTA_PENDING, "the server has not taken in the quota"),
+            ..parts()
+        };
+        assert!(pending.awaits_only_quota());
+        assert!(!parts().awaits_only_quota());
+        let each: [fn(&mut Parts) -> &mut Part; 4] = [
+            |p| &mut p.namespace,
+            |p| &mut p.isolation,
+            |p| &mut p.quota,
+            |p| &mut p.access,
+        ];
+        for part in each {
+            let mut more = pending.clone();
+            *part(&mut more) = Part::coming("NotReady", "not yet");
+            assert!(!more.awaits_only_quota(), "{more:?}");
+        }
+    }
+
+    // C-7, C-11: a person is called where only a person can help.
+    #[test]
+    fn a_write_that_fails_is_stuck_or_coming_or_nothing_to_tell() {
+        let (kind, name) = (|| "NetworkPolicy".to_owned(), || "isolation".to_owned());
+        let refused = |code| {
+            let status = kube::core::Status::failure("no", "Reason").with_code(code);
+            WriteError::Api {
+                doing: "create",
+                kind: kind(),
+                name: name(),
+                source: kube::Error::Api(status.boxed()),
+            }
+        };
+        let conflict = WriteError::NameConflict {
+            kind: kind(),
+            name: name(),
+        };
+        let going = WriteError::Terminating {
+            kind: kind(),
+            name: name(),
+        };
+        let stale = WriteError::Stale {
+            doing: "patch",
+            kind: kind(),
+            name: name(),
+        };
+        for (error, expected) in [
+            (conflict, Some((Progress::Stuck, "NameConflict"))),
+            (going, Some((Progress::Coming, "ChildTerminating"))),
+            (refused(422), Some((Progress::Stuck, "Rejected"))),
+            (refused(403), Some((Progress::Stuck, "Forbidden"))),
+            (refused(503), None),
+            (stale, None),
+        ] {
+            let part = Part::of_error(&error);
+            let found = part.as_ref().map(|p| (p.progress, p.reason));
+            assert_eq!(found, expected, "{error}");
+            assert!(part.is_none_or(|p| p.message == error.to_string()));
+        }
     }
 
     #[test]

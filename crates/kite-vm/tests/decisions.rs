@@ -1,4 +1,4 @@
-//! The pure steps: what is accepted, what becomes of the disk, what the status says.
+//! The pure steps: what is accepted, of machines and of the platform's settings, and what becomes of the disk.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 mod seen;
@@ -6,16 +6,15 @@ mod seen;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
-use kite_api::condition::{self, ACCEPTED, DOMAIN_READY, RECONCILING, RESOURCES_APPLIED, STALLED};
-use kite_api::machine::Phase;
-use kite_api::{KitePlatformSpec, KiteVirtualMachineStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kite_api::condition::{self, ACCEPTED};
+use kite_api::{KitePlatform, KitePlatformSpec, KiteVirtualMachineStatus};
 use kite_kubevirt::read::DataVolume;
 use kite_render::validate::{ValidMachine, ValidPlatform};
-use kite_runtime::{Class, clock};
-use kite_vm::apply::{Applied, Trouble};
+use kite_runtime::clock;
 use kite_vm::observe::{NamespaceView, Observed, UsersView};
 use kite_vm::plan::{self, Disk, Growth};
-use kite_vm::status::{self, Outcome};
+use kite_vm::status;
 use kite_vm::validate::accept;
 use seen::{annotated, claim, class, disk, edited, fresh, image, recorded, vm};
 use serde_json::json;
@@ -73,10 +72,30 @@ fn the_disk_is_made_once_and_never_silently_again() {
     assert_eq!(plan::disk(&annotated(alone, confirm, "c-1")), Disk::Replace);
     let mut replaced = other();
     replaced.disk = Some(disk("u-1", "Succeeded"));
+    assert_eq!(plan::disk(&replaced), Disk::Lost("c-1".into()));
     assert_eq!(
         plan::disk(&annotated(replaced, confirm, "c-1")),
         present("c-2")
     );
+}
+
+// D-7, C-7
+#[test]
+fn a_claim_is_the_disk_when_its_datavolume_controls_it() {
+    let owned = |edit: fn(&mut OwnerReference)| {
+        let mut claim = claim("u-1", "c-1", "2Gi");
+        let owners = &mut Arc::make_mut(&mut claim).metadata.owner_references;
+        edit(&mut owners.as_mut().unwrap()[0]);
+        plan::disk(&Observed {
+            disk: Some(disk("u-1", "")),
+            claim: Some(claim),
+            ..fresh()
+        })
+    };
+    let foreign = Disk::Foreign("PersistentVolumeClaim");
+    assert!(matches!(owned(|_| {}), Disk::Present { .. }));
+    assert_eq!(owned(|owner| owner.uid = "d-2".into()), foreign);
+    assert_eq!(owned(|owner| owner.controller = None), foreign);
 }
 
 // C-7, C-14, V-19
@@ -198,6 +217,20 @@ fn a_claim_grows_in_proportion_and_never_shrinks() {
     assert!(
         matches!(growth("3Gi", &inflated, Vec::new()), Growth::Refused(words) if words.contains("\"fast\""))
     );
+    // What comes out even is not rounded up.
+    assert_eq!(
+        growth("3Gi", &claim("u-1", "c-1", "2Gi"), fast()),
+        Growth::To {
+            request: 3 << 30,
+            size: 3 << 30
+        }
+    );
+    // It is the claim's own class that counts.
+    let mut rigid = class("fast", &json!({}));
+    Arc::make_mut(&mut rigid).allow_volume_expansion = Some(false);
+    let classes = vec![rigid, class("other", &json!({}))];
+    let refused = growth("3Gi", &inflated, classes);
+    assert!(matches!(refused, Growth::Refused(_)), "{refused:?}");
     let mut grown = claim("u-1", "c-1", "3414499001");
     Arc::make_mut(&mut grown)
         .metadata
@@ -299,102 +332,24 @@ fn what_stands_in_the_way_is_named_and_a_machine_that_exists_goes_on() {
     );
 }
 
-fn told(seen: &Observed, outcome: &Outcome) -> KiteVirtualMachineStatus {
-    status::part(seen, outcome, &clock::now())
-}
-
-fn whole() -> Applied {
-    Applied {
-        claim_uid: Some("c-1".into()),
-        disk: true,
-        login: true,
-        machine: true,
-        service: true,
-        ..Applied::default()
-    }
-}
-
-// C-9, C-10, C-11
+// P-3
 #[test]
-fn the_status_is_complete_and_never_says_reconciling_and_stalled_at_once() {
-    let outcomes = |trouble: Trouble| Applied {
-        troubles: vec![trouble],
-        ..whole()
+fn the_platforms_status_says_whether_its_settings_are_in_force() {
+    let spec = |domain: &str| KitePlatformSpec {
+        base_domain: Some(domain.to_owned()),
+        ..KitePlatformSpec::default()
     };
-    let done = told(&fresh(), &Outcome::Applied(&whole()));
-    assert!(
-        condition::is_true(&done.conditions, RESOURCES_APPLIED)
-            && condition::is_true(&done.conditions, ACCEPTED)
-    );
-    assert!(
-        condition::find(&done.conditions, STALLED).is_none()
-            && condition::find(&done.conditions, RECONCILING).is_none()
-    );
-    assert_eq!(
-        (done.phase, done.observed_generation),
-        (Some(Phase::Provisioning), None)
-    );
-    for (trouble, stalled) in [
-        (Trouble::stalled("Rejected", "no"), true),
-        (Trouble::waiting("QuotaExceeded", "later"), false),
-        (
-            Trouble {
-                class: Class::DependencyMissing,
-                ..Trouble::waiting("DependencyMissing", "kind")
-            },
-            false,
-        ),
+    for (domain, said, words) in [
+        ("vms.example.org", "True Valid", "in force"),
+        ("no domain", "False InvalidSpec", "stay in force"),
     ] {
-        let part = told(&fresh(), &Outcome::Applied(&outcomes(trouble)));
-        assert_eq!(condition::is_true(&part.conditions, STALLED), stalled);
-        assert_eq!(condition::is_true(&part.conditions, RECONCILING), !stalled);
-        let applied = condition::find(&part.conditions, RESOURCES_APPLIED).unwrap();
-        assert_eq!(
-            (applied.status.as_str(), applied.observed_generation),
-            ("False", Some(1))
-        );
-        assert_eq!(
-            part.phase,
-            Some(if stalled {
-                Phase::Failed
-            } else {
-                Phase::Provisioning
-            })
-        );
+        let mut platform = KitePlatform::new("default", spec(domain));
+        platform.metadata.generation = Some(3);
+        let problems = ValidPlatform::parse(&platform.spec).err();
+        let status = status::platform(&platform, problems.as_ref(), &clock::now());
+        assert_eq!(status.observed_generation, Some(3));
+        let accepted = condition::find(&status.conditions, ACCEPTED).unwrap();
+        assert_eq!(format!("{} {}", accepted.status, accepted.reason), said);
+        assert!(accepted.message.contains(words), "{}", accepted.message);
     }
-    assert_eq!(
-        told(&fresh(), &Outcome::Deleting(None)).phase,
-        Some(Phase::Deleting)
-    );
-}
-
-// C-3, C-10, F-7
-#[test]
-fn the_phase_is_left_to_its_owner_and_names_stay_recorded() {
-    let running = KiteVirtualMachineStatus {
-        virtual_machine_uid: Some("v-1".into()),
-        ..told(&fresh(), &Outcome::Applied(&whole()))
-    };
-    let seen = edited(fresh(), |m| m.status = Some(running));
-    let lost = Applied {
-        disk: false,
-        claim_uid: None,
-        troubles: vec![Trouble::stalled("DiskLost", "gone")],
-        ..whole()
-    };
-    let part = told(&seen, &Outcome::Applied(&lost));
-    assert_eq!(
-        part.phase, None,
-        "a running machine is never Failed because one apply failed"
-    );
-    assert_eq!(part.claim_uid.as_deref(), Some("c-1"));
-    assert_eq!(part.data_volume_name.as_deref(), Some("web"));
-    assert!(condition::find(&part.conditions, DOMAIN_READY).is_some());
-    // TS3: the same input gives the same bytes.
-    let stands = KiteVirtualMachineStatus {
-        virtual_machine_uid: Some("v-1".into()),
-        ..part.clone()
-    };
-    let again = edited(seen, |m| m.status = Some(stands));
-    assert_eq!(told(&again, &Outcome::Applied(&lost)), part);
 }

@@ -76,6 +76,13 @@ fn without_stay_off_the_run_strategy_is_the_power_and_kubevirt_does_the_rest() {
             };
             assert_eq!(decide(&off), HALTED);
             assert_eq!(start_note(&off, HALTED), None);
+            // The note of an earlier start goes.
+            let noted = started("started 3");
+            let off = Situation {
+                vm: Some(&noted),
+                ..off
+            };
+            assert_eq!(start_note(&off, HALTED), None);
         }
     }
 }
@@ -218,6 +225,13 @@ fn a_start_waits_until_the_old_guest_is_gone_and_halted_is_noted() {
     }
     let noted = vm("Halted", "Halted");
     assert_eq!(decide(&at(&noted, &quiet)), RERUN);
+    // It goes down without us: KubeVirt starts it again, or it stays down, by how it ends.
+    let running = vm("RerunOnFailure", "RerunOnFailure");
+    let going = Situation {
+        guest: Some(Guest::Going),
+        ..at(&running, &quiet)
+    };
+    assert_eq!(decide(&going), RERUN);
 }
 
 // V-16

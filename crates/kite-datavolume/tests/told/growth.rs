@@ -3,6 +3,7 @@
 use kite_api::condition::{DISK_READY, find};
 use kite_datavolume::observe::growth::{Growth, Waits};
 use kite_datavolume::status::{Disk, GUEST_HINT};
+use serde_json::json;
 
 use crate::player::Player;
 
@@ -46,6 +47,23 @@ fn a_disk_that_grows_stays_usable_and_says_whose_turn_it_is() {
     }));
     player.until(4040.0);
     assert_eq!(player.ready(), "True Expanding");
+}
+
+// D-6: only what is filled can grow; before that, what CDI says comes first.
+#[test]
+fn a_disk_that_is_not_filled_yet_is_not_told_to_grow() {
+    let mut player = Player::new();
+    player.cdi(0.0, &json!({"phase": "CloneInProgress", "progress": "50%"}));
+    let Disk::DataVolume(reading, _) = player.disk.clone() else {
+        panic!("there is a DataVolume")
+    };
+    let growth = Growth {
+        to: "4Gi".to_owned(),
+        waits_for: Waits::Driver,
+    };
+    player.disk = Disk::DataVolume(reading, Some(growth));
+    player.until(30.0);
+    assert_eq!(player.ready(), "False InProgress");
 }
 
 // D-6: a driver that needs no second is not worth two writes.

@@ -4,6 +4,7 @@
 
 mod found;
 mod growth;
+mod looks;
 mod player;
 mod ticks;
 mod total;

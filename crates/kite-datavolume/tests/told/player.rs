@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// The times of an installation that sets none.
-const HOLDS: Holds = Holds {
+pub(crate) const HOLDS: Holds = Holds {
     error: Duration::from_secs(10),
     tick: Duration::from_secs(10),
     stuck: Duration::from_secs(900),
@@ -89,10 +89,15 @@ impl Player {
     /// CDI says something, after some seconds.
     pub(crate) fn cdi(&mut self, at: f64, status: &Value) {
         self.until(at);
+        self.shows(status);
+        self.pass();
+    }
+
+    /// CDI has said something, and the next pass sees it.
+    pub(crate) fn shows(&mut self, status: &Value) {
         let disk =
             serde_json::from_value(json!({"metadata": {"name": "web"}, "status": status})).unwrap();
         self.disk = Disk::DataVolume(read(&disk), None);
-        self.pass();
     }
 
     pub(crate) fn restart(&mut self) {

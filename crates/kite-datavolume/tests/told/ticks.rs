@@ -44,6 +44,18 @@ fn every_tick_is_told_to_those_who_want_all() {
     player.holds.tick = Duration::ZERO;
     player.clone_life();
     assert!(player.writes.len() >= 22, "{}", player.writes.len());
+    // Also two of them that are closer than a moment.
+    let mut player = Player::new();
+    player.holds.tick = Duration::ZERO;
+    for (at, progress) in [(0.0, "1%"), (5.0, "2%"), (5.1, "3%"), (5.2, "4%")] {
+        player.cdi(
+            at,
+            &json!({"phase": "CloneInProgress", "progress": progress}),
+        );
+    }
+    let told = player.writes.iter().map(|(_, s)| &s.data_volume_progress);
+    let told: Vec<_> = told.map(|p| p.as_deref().unwrap()).collect();
+    assert_eq!(told, ["1%", "2%", "3%", "4%"]);
 }
 
 // C-5

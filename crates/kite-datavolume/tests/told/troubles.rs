@@ -100,6 +100,32 @@ fn a_growing_restart_count_is_retrying_and_one_that_was_there_before_is_not() {
     assert_eq!(player.ready(), "False Retrying");
 }
 
+// D-4, C-5: after a restart of this process what was told stands, until the clone has gone on for long.
+#[test]
+fn a_restart_loop_that_was_told_is_forgiven_when_it_has_not_gone_on_for_long() {
+    let running = |restarts: i64| json!({"phase": "CloneInProgress", "progress": "3%", "restartCount": restarts});
+    for (restarts, said) in [
+        (2, "False Retrying"),
+        (1, "False Retrying"),
+        (0, "False InProgress"),
+    ] {
+        let mut player = Player::new();
+        player.cdi(0.0, &error("reset"));
+        player.until(20.0);
+        assert_eq!(player.ready(), "False Retrying");
+        player.shows(&running(restarts));
+        player.restart();
+        player.until(30.0);
+        assert_eq!(player.ready(), said, "{restarts} restarts");
+        for minute in 1..=20 {
+            let mut moved = running(restarts);
+            moved["progress"] = format!("{}%", 3 + minute).into();
+            player.cdi(30.0 + 60.0 * f64::from(minute), &moved);
+        }
+        assert_eq!(player.ready(), "False InProgress", "{restarts} restarts");
+    }
+}
+
 // D-4, F-1: a worker that crashes every few seconds; its error comes and goes with it.
 #[test]
 fn a_restart_loop_is_one_trouble_and_does_not_go_to_and_fro() {
@@ -131,6 +157,10 @@ fn a_claim_without_its_datavolume_is_a_disk_and_a_lost_claim_is_none() {
     player.disk = Disk::ClaimOnly(None);
     player.pass();
     assert_eq!(player.ready(), "True ClaimOnly");
+    // What was last told of the DataVolume goes on standing.
+    let told = player.machine.status.clone().unwrap();
+    assert_eq!(told.data_volume_phase.as_deref(), Some("Succeeded"));
+    assert_eq!(told.data_volume_progress.as_deref(), Some("100%"));
     player.disk = Disk::Lost;
     player.until(125.0);
     assert_eq!(player.ready(), "False DiskLost");
@@ -148,4 +178,11 @@ fn a_kind_that_is_not_served_is_not_read_as_a_disk_that_is_gone() {
         player.machine.status.unwrap().data_volume_phase.as_deref(),
         Some("Succeeded")
     );
+    let mut player = Player::new();
+    player.cdi(0.0, &error("no volume"));
+    player.until(20.0);
+    player.disk = Disk::KindMissing;
+    player.pass();
+    let told = player.machine.status.unwrap();
+    assert_eq!(told.data_volume_message.as_deref(), Some("no volume"));
 }

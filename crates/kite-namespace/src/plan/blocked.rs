@@ -179,10 +179,16 @@ mod tests {
                     "Discovery failed for some groups, 1 failing: metrics.k8s.io/v1beta1",
                 ),
                 ("NamespaceContentRemaining", "True", "some are left"),
+                (
+                    "NamespaceFinalizersRemaining",
+                    "True",
+                    "Some content has finalizers: of many kinds",
+                ),
             ],
         );
         assert!(failed.to_string().contains("metrics.k8s.io/v1beta1"));
         assert!(failed.to_string().contains("some are left"));
+        assert!(failed.to_string().contains("of many kinds"));
         assert_eq!(failed.entries(), [("unknown", "")]);
         let silent = going(&json!(null), &[]);
         assert!(silent.to_string().contains("kube-controller-manager"));
