@@ -1,6 +1,7 @@
-//! The clients of a process: one for work, one for the Lease.
+//! The clients of a process: one for work, one for the Lease, and one for who may
+//! read the metrics if that is asked for.
 //!
-//! Two, so that a full queue of work never delays a renewal. Every request has a
+//! More than one, so that a full queue of work never delays a renewal. Every request has a
 //! deadline; watches are not cut, because it ends with the response's head. The working client
 //! refuses to write when the replica does not lead (rule: leadership is a
 //! deadline that is checked at every write).
@@ -70,11 +71,20 @@ pub fn for_work(
 }
 
 /// A client for the Lease: shorter deadline, no retries of its own, since the elector retries with a plan.
-pub fn for_lease(
-    mut config: Config,
-    timeout: Duration,
-    metrics: &Metrics,
-) -> anyhow::Result<Client> {
+pub fn for_lease(config: Config, timeout: Duration, metrics: &Metrics) -> anyhow::Result<Client> {
+    ungated(config, timeout, metrics)
+}
+
+/// A scraper waits ten seconds as a rule, for two reviews and the metrics.
+const REVIEW: Duration = Duration::from_secs(4);
+
+/// A client for reviews of tokens, which a replica asks for whether it leads or not. Nothing is
+/// asked again: the scraper comes again.
+pub fn for_reviews(config: Config, timeout: Duration, metrics: &Metrics) -> anyhow::Result<Client> {
+    ungated(config, timeout.min(REVIEW), metrics)
+}
+
+fn ungated(mut config: Config, timeout: Duration, metrics: &Metrics) -> anyhow::Result<Client> {
     config.default_retry = false;
     Ok(ClientBuilder::try_from(config)?
         .with_layer(&metrics.count_requests())

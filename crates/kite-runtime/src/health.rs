@@ -246,7 +246,7 @@ mod tests {
         let text = String::from_utf8(health.metrics.render().unwrap()).unwrap();
         for (kind, seconds) in [("A", SILENCE.as_secs() + 1), ("B", 0)] {
             let line = format!(
-                "kite_watch_failing_seconds{{controller=\"kite-test\",kind=\"{kind}\"}} {seconds}\n"
+                "kite_watch_failing_seconds{{kind=\"{kind}\",controller=\"kite-test\"}} {seconds}\n"
             );
             assert!(text.contains(&line), "{line}{text}");
         }

@@ -16,12 +16,13 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tracing_subscriber::EnvFilter;
 
+use crate::client;
 use crate::events::Events;
 use crate::health::{Health, Role};
 use crate::lease::{Elector, Ended, Leadership};
 use crate::metrics::Metrics;
+use crate::server::Ports;
 use crate::settings::{LogFormat, Settings};
-use crate::{client, server};
 
 /// A controller: its name, its flags, its work.
 pub trait Program: 'static {
@@ -121,13 +122,13 @@ async fn live<P: Program>(line: Line<P::Flags>) -> anyhow::Result<()> {
     let settings = Arc::new(line.shared);
     let metrics = Arc::new(Metrics::new(name)?);
     let health = Health::new(Arc::clone(&metrics))?;
-    let listener = server::bind(settings.listen).await?;
-    tokio::spawn(server::serve(
-        listener,
-        health.clone(),
-        Arc::clone(&metrics),
-    ));
+    let ports = Ports::take(&settings).await?;
     let config = client::config(&settings, name).await?;
+    let reviews = settings
+        .metrics_auth
+        .then(|| client::for_reviews(config.clone(), settings.request_timeout, &metrics))
+        .transpose()?;
+    ports.serve(health.clone(), Arc::clone(&metrics), reviews)?;
     let (stop, stopping) = watch::channel(false);
     let (release, released) = watch::channel(false);
     let signals = tokio::spawn(signals(stop));

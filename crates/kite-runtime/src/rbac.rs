@@ -64,6 +64,22 @@ impl Rule {
     }
 }
 
+/// The rights that a controller needs beside its own while `--metrics-auth` is on, and only then.
+pub const METRICS_AUTH: &[Rule] = &[
+    Rule::cluster(
+        "authentication.k8s.io",
+        &["tokenreviews"],
+        &["create"],
+        "ask whose token it is that came with a question for metrics",
+    ),
+    Rule::cluster(
+        "authorization.k8s.io",
+        &["subjectaccessreviews"],
+        &["create"],
+        "ask whether that user may get /metrics",
+    ),
+];
+
 /// The rights that every controller needs whatever it does: its Lease and events.
 ///
 /// `lease` is the Lease's name. Creation cannot be limited by name, so it stands apart.

@@ -24,7 +24,8 @@ pub struct Settings {
     /// Longest time one API request may take to answer.
     #[arg(long, env = "KITE_REQUEST_TIMEOUT", default_value = "10s", value_parser = duration, value_name = "TIME", help_heading = "Connection")]
     pub request_timeout: Duration,
-    /// Address of /livez, /readyz, /healthz and /metrics.
+    /// Address of /livez, /readyz and /healthz, and of /metrics unless that has one of its own. It is
+    /// plain HTTP and open to everybody.
     #[arg(
         long,
         env = "KITE_LISTEN",
@@ -33,6 +34,36 @@ pub struct Settings {
         help_heading = "Metrics and health"
     )]
     pub listen: SocketAddr,
+    /// Address of /metrics alone, which is then not served at the other one; with TLS if
+    /// --tls-cert-file is given. The usual port is 8443.
+    #[arg(
+        long,
+        env = "KITE_METRICS_LISTEN",
+        value_name = "ADDRESS",
+        help_heading = "Metrics and health"
+    )]
+    pub metrics_listen: Option<SocketAddr>,
+    /// Whether to show metrics only to who has a token and the right to get the path /metrics. The
+    /// controller must be allowed to create tokenreviews and subjectaccessreviews; it asks once a
+    /// minute for each token. Needs --tls-cert-file.
+    #[arg(long, env = "KITE_METRICS_AUTH", default_value_t = false, action = ArgAction::Set, value_name = "BOOL", help_heading = "Metrics and health")]
+    pub metrics_auth: bool,
+    /// Certificate chain for /metrics, PEM; read again when it changes. Needs --metrics-listen.
+    #[arg(
+        long,
+        env = "KITE_TLS_CERT_FILE",
+        value_name = "PATH",
+        help_heading = "Metrics and health"
+    )]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Key of that certificate, PEM; read again when it changes.
+    #[arg(
+        long,
+        env = "KITE_TLS_KEY_FILE",
+        value_name = "PATH",
+        help_heading = "Metrics and health"
+    )]
+    pub tls_key_file: Option<PathBuf>,
     /// Namespace of the Lease; the controller's own.
     #[arg(
         long,
@@ -127,7 +158,23 @@ impl Settings {
         if self.lease_duration.as_secs() < 1 {
             return Err("--lease-duration must be at least 1s".to_owned());
         }
-        Ok(())
+        self.check_metrics()
+    }
+
+    fn check_metrics(&self) -> Result<(), String> {
+        let has_tls = self.tls_cert_file.is_some();
+        let wrong = if has_tls != self.tls_key_file.is_some() {
+            "--tls-cert-file and --tls-key-file belong together; give both or neither"
+        } else if has_tls && self.metrics_listen.is_none() {
+            "--tls-cert-file needs --metrics-listen, for instance 0.0.0.0:8443: \
+             --listen stays plain, so that probes need no certificate"
+        } else if self.metrics_auth && !has_tls {
+            "--metrics-auth needs --metrics-listen, --tls-cert-file and --tls-key-file: \
+             without TLS everybody on the way could read the tokens"
+        } else {
+            return Ok(());
+        };
+        Err(wrong.to_owned())
     }
 
     /// This replica's name: the flag, else the pod's host name and process id.
@@ -183,5 +230,24 @@ mod tests {
                 .contains("--renew-interval")
         );
         assert!(duration("soon").unwrap_err().contains("for instance 15s"));
+    }
+
+    #[test]
+    fn tokens_need_tls_and_tls_a_port_of_its_own() {
+        let port = "--metrics-listen=127.0.0.1:8443";
+        let (cert, key) = ("--tls-cert-file=a", "--tls-key-file=b");
+        for (args, word) in [
+            (&[port, cert][..], "belong together"),
+            (&[port, key], "belong together"),
+            (&[cert, key], "needs --metrics-listen"),
+            (&["--metrics-auth=true"], "could read the tokens"),
+            (&["--metrics-auth=true", port], "could read the tokens"),
+        ] {
+            let error = parse(args).check().unwrap_err();
+            assert!(error.contains(word), "{args:?}: {error}");
+        }
+        for args in [&[port][..], &[port, cert, key, "--metrics-auth=true"]] {
+            assert_eq!(parse(args).check(), Ok(()));
+        }
     }
 }

@@ -106,31 +106,31 @@ fn rows<'a>(
 mod tests {
     use std::sync::Arc;
 
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-    use k8s_openapi::jiff::Timestamp;
+    use kite_api::KiteVirtualMachine;
     use kite_api::condition::{DISK_READY, READY, STALLED};
     use kite_api::labels::Controller;
-    use kite_api::{KiteVirtualMachine, KiteVirtualMachineSpec, KiteVirtualMachineStatus};
+    use serde_json::json;
 
     use super::*;
     use crate::metrics::Metrics;
 
     fn machine(name: &str, said: &[(&str, &str, &str)]) -> KiteVirtualMachine {
-        let mut machine = KiteVirtualMachine::new(name, KiteVirtualMachineSpec::default());
-        machine.metadata.resource_version = Some("1".to_owned());
-        let conditions = said.iter().map(|(type_, status, reason)| Condition {
-            type_: (*type_).to_owned(),
-            status: (*status).to_owned(),
-            reason: (*reason).to_owned(),
-            message: String::new(),
-            observed_generation: None,
-            last_transition_time: Time(Timestamp::UNIX_EPOCH),
-        });
-        machine.status = Some(KiteVirtualMachineStatus {
-            conditions: conditions.collect(),
-            ..KiteVirtualMachineStatus::default()
-        });
-        machine
+        let conditions: Vec<_> = said
+            .iter()
+            .map(|(type_, status, reason)| {
+                json!({
+                    "type": type_, "status": status, "reason": reason, "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                })
+            })
+            .collect();
+        serde_json::from_value(json!({
+            "apiVersion": "kite.dev/v1alpha1", "kind": "KiteVirtualMachine",
+            "metadata": {"name": name, "namespace": "alice", "resourceVersion": "1"},
+            "spec": {"image": "ubuntu", "cpu": 1, "memory": "1Gi", "disk": "10Gi"},
+            "status": {"conditions": conditions},
+        }))
+        .unwrap()
     }
 
     fn lines(metrics: &Metrics) -> Vec<String> {
@@ -146,7 +146,7 @@ mod tests {
         metrics.machines(Controller::VmStatus, &cache).unwrap();
         assert_eq!(
             lines(&metrics),
-            ["kite_objects{controller=\"kite-vm-status\",kind=\"KiteVirtualMachine\"} 0"]
+            ["kite_objects{kind=\"KiteVirtualMachine\",controller=\"kite-vm-status\"} 0"]
         );
         let others = [(DISK_READY, "True", "Ready"), (STALLED, "True", "Rejected")];
         for number in 0..3 {
@@ -159,7 +159,7 @@ mod tests {
         }
         let row = |status: &str, reason: &str, count: u8| {
             format!(
-                "kite_object_conditions{{condition=\"Ready\",controller=\"kite-vm-status\",kind=\"KiteVirtualMachine\",reason=\"{reason}\",status=\"{status}\"}} {count}"
+                "kite_object_conditions{{condition=\"Ready\",kind=\"KiteVirtualMachine\",reason=\"{reason}\",status=\"{status}\",controller=\"kite-vm-status\"}} {count}"
             )
         };
         assert_eq!(
@@ -167,7 +167,7 @@ mod tests {
             [
                 row("True", "Running", 3),
                 row("other", "other", 2),
-                "kite_objects{controller=\"kite-vm-status\",kind=\"KiteVirtualMachine\"} 5"
+                "kite_objects{kind=\"KiteVirtualMachine\",controller=\"kite-vm-status\"} 5"
                     .to_owned(),
             ]
         );
