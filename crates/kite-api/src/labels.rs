@@ -71,6 +71,10 @@ pub const VM_FINALIZER: &str = "kite.dev/vm-cleanup";
 pub const TENANT_ROLE: &str = "kite-tenant";
 /// The ClusterRole over Secrets that kite-vm gets, namespace by namespace (rule C-20).
 pub const VM_SECRETS_ROLE: &str = "kite-vm-secrets";
+/// The ClusterRole that becomes part of `view`, `edit` and `admin`.
+pub const VIEW_ROLE: &str = "kite-view";
+/// The ClusterRole that becomes part of `edit` and `admin`.
+pub const EDIT_ROLE: &str = "kite-edit";
 
 /// The six controllers. The name is the binary's, and its field manager for ever (rule C-2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,8 +1,10 @@
-//! The roles that are handed out namespace by namespace, as tables of rights.
+//! The roles of people and those that are handed out namespace by namespace, as
+//! tables of rights.
 //!
-//! `cargo xtask generate` makes ClusterRoles of them; `kite-user` binds them in
-//! each user's namespace. A controller's own rights are not here: they stand
-//! beside its watches and writes.
+//! `cargo xtask generate` makes ClusterRoles of them. `kite-user` binds some in
+//! each user's namespace; others become part of the roles `view`, `edit` and
+//! `admin` that every cluster has. A controller's own rights are not here: they
+//! stand beside its watches and writes.
 
 use crate::rbac::Rule;
 
@@ -101,4 +103,34 @@ pub const VM_SECRETS: &[Rule] = &[Rule::cluster(
     &["secrets"],
     &["get", "create", "patch", "delete"],
     "read a password hash, write cloud-init and the generated SSH key, remove both with the machine",
+)];
+
+/// What `view` gains, and with it `edit` and `admin` (ClusterRole `kite-view`).
+///
+/// The cluster-scoped kinds can be seen by those only who have `view` in the whole cluster: a
+/// RoleBinding gives nothing on them.
+pub const VIEW: &[Rule] = &[
+    Rule::cluster(
+        "kite.dev",
+        &["kitevirtualmachines"],
+        &["get", "list", "watch"],
+        "see the machines of a namespace and how they are",
+    ),
+    Rule::cluster(
+        "kite.dev",
+        &["kiteusers", "kiteplatforms", "kitehostclaims"],
+        &["get", "list", "watch"],
+        "see users, settings and host names, where the role is bound in the whole cluster",
+    ),
+];
+
+/// What `edit` gains, and with it `admin` (ClusterRole `kite-edit`).
+///
+/// KiteUsers and the KitePlatform are not here: they are written by administrators only (rules
+/// U-3, P-1).
+pub const EDIT: &[Rule] = &[Rule::cluster(
+    "kite.dev",
+    &["kitevirtualmachines"],
+    &["create", "update", "patch", "delete", "deletecollection"],
+    "make, change and remove machines; their status has writers of its own",
 )];

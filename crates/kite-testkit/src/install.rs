@@ -1,9 +1,10 @@
-//! Puts manifests into a control plane: Kite's CRDs and generated roles, and the
-//! CRDs of KubeVirt and CDI.
+//! Puts manifests into a control plane: Kite's CRDs, generated roles and admission
+//! policies, and the CRDs of KubeVirt and CDI.
 //!
 //! It applies files as they are, by server-side apply with strict field
-//! validation. It renders no Helm template; lines that hold nothing but a
-//! directive are left out.
+//! validation. It renders no Helm template but one expression, the release's
+//! namespace, which is `kite-system` here; lines that hold nothing but a
+//! directive are left out, so that what remains is what a chart's defaults give.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -21,6 +22,7 @@ use kube::api::{
 use kube::core::{GroupVersionKind, TypeMeta};
 use kube::discovery::{ApiCapabilities, Scope, pinned_kind};
 use kube::{Api, Client, ResourceExt};
+use serde_json::json;
 
 use crate::control_plane::ControlPlane;
 use crate::identity::{Identity, create_if_absent, named};
@@ -28,6 +30,9 @@ use crate::wait::{eventually, wait_gone, wait_until};
 
 /// Where Kite's controllers have their accounts and leases.
 pub const SYSTEM_NAMESPACE: &str = "kite-system";
+
+/// The one expression of a chart that [`SYSTEM_NAMESPACE`] takes the place of.
+const RELEASE_NAMESPACE: &str = "{{ .Release.Namespace }}";
 
 /// The field manager of all that is installed.
 const MANAGER: &str = "kite-testkit";
@@ -47,10 +52,44 @@ pub async fn apply_paths(client: &Client, paths: &[PathBuf]) -> Result<()> {
     apply_objects(client, read_all(paths)?).await
 }
 
-/// Installs Kite's own CRDs.
+/// Installs Kite's own CRDs, the roles that are handed out and the admission policies, and waits
+/// until the server refuses what they refuse.
 pub async fn kite_crds(control_plane: &ControlPlane) -> Result<()> {
     let client = control_plane.admin_client().await?;
-    apply_paths(&client, &[in_project("charts/kite-crds/templates")]).await
+    let objects = read_all(&[in_project("charts/kite-crds/templates")])?;
+    let (policies, others): (Vec<_>, Vec<_>) = objects.into_iter().partition(|object| {
+        let types = object.types.as_ref();
+        types.is_some_and(|types| types.kind.starts_with("ValidatingAdmissionPolicy"))
+    });
+    // The server takes them in while it begins to serve the kinds.
+    apply_objects(&client, policies).await?;
+    apply_objects(&client, others).await?;
+    eventually("admission policies that refuse", LIMIT, async || {
+        is_refused(&client).await.then_some(())
+    })
+    .await?;
+    Ok(())
+}
+
+/// Whether the policy that was installed last refuses already. kite-user, though its group here
+/// may do anything, may bind nothing in a namespace that is no user's.
+async fn is_refused(client: &Client) -> bool {
+    let binding = json!({
+        "metadata": {"name": "kite-testkit-probe"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    });
+    let url = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings?dryRun=All";
+    let account = format!("system:serviceaccount:{SYSTEM_NAMESPACE}:kite-user");
+    let request = http::Request::post(url)
+        .header("Content-Type", "application/json")
+        .header("Impersonate-User", account)
+        .header("Impersonate-Group", "system:masters")
+        .body(binding.to_string().into_bytes());
+    let Ok(request) = request else {
+        return false;
+    };
+    let answer = client.request::<DynamicObject>(request).await;
+    matches!(answer, Err(kube::Error::Api(status)) if status.code == 403 && status.message.contains("kite-user-writes"))
 }
 
 /// Installs the CRDs of KubeVirt and CDI.
@@ -214,6 +253,7 @@ fn manifests(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
 }
 
 fn documents(text: &str) -> Result<Vec<DynamicObject>> {
+    let text = text.replace(RELEASE_NAMESPACE, SYSTEM_NAMESPACE);
     let plain: Vec<_> = text.lines().filter(|line| !is_directive(line)).collect();
     Ok(serde_saphyr::from_multiple(&plain.join("\n"))?)
 }
@@ -248,5 +288,12 @@ mod tests {
             .map(ResourceExt::name_any)
             .collect();
         assert_eq!(names, ["a", "{{ b }}"]);
+    }
+
+    #[test]
+    fn the_release_is_in_the_namespace_of_the_controllers() {
+        let text =
+            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: '{{ .Release.Namespace }}'\n";
+        assert_eq!(documents(text).unwrap()[0].name_any(), SYSTEM_NAMESPACE);
     }
 }

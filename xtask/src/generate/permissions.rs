@@ -6,7 +6,8 @@ use std::fmt::Write;
 
 use kite_runtime::rbac::Rule;
 
-use super::roles::{SHARED, controllers, namespace};
+use super::policies::policies;
+use super::roles::{AGGREGATED, SHARED, controllers, namespace};
 use super::{File, MARK};
 
 const INTRODUCTION: &str = "\
@@ -18,6 +19,21 @@ star, and no controller reads Secrets beyond the namespaces in which it was give
 [`kite-vm-secrets`](#kite-vm-secrets) (rule [C-20](rules.md#c-20)).
 ";
 
+const ADMISSION: &str = "
+## Admission policies
+
+Rights say who may write a kind. Some writes depend on more: on what is written, or on the namespace. The chart
+`kite-crds` installs ValidatingAdmissionPolicies for these, which the API server evaluates itself. Its release must be in
+the namespace of the controllers, since they are told by their ServiceAccounts there. Whoever is refused is told what to do.
+The value `admissionPolicies.enforce: false` notes in the audit log what would be refused, and refuses nothing;
+`admissionPolicies.enabled: false` leaves them out.
+
+An administrator is who may update KiteUsers in the whole cluster.
+
+| Policy | Looks at | Who may | Why |
+|---|---|---|---|
+";
+
 /// The page.
 pub(super) fn file() -> File {
     let mut text = format!("<!-- {MARK}. Change the tables in code. -->\n\n{INTRODUCTION}");
@@ -27,6 +43,21 @@ pub(super) fn file() -> File {
     for (name, rules) in SHARED {
         let note = "A ClusterRole that is bound in single namespaces; it holds nowhere else.\n\n";
         section(&mut text, name, note, rules);
+    }
+    for (name, rules, into) in AGGREGATED {
+        let note = format!(
+            "A ClusterRole that becomes part of {}; it holds where these are bound. The value `roles.aggregate` leaves it out.\n\n",
+            code(into)
+        );
+        section(&mut text, name, &note, rules);
+    }
+    text.push_str(ADMISSION);
+    for policy in policies() {
+        let (name, why, may) = (policy.name, policy.why, policy.may);
+        let looks = policy.targets.iter().flat_map(|t| t.resources).copied();
+        let looks = code(&looks.collect::<Vec<_>>());
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "| `{name}` | {looks} | {may} | {why} |");
     }
     File {
         path: "docs/reference/permissions.md".to_owned(),
@@ -81,10 +112,15 @@ mod tests {
     #[test]
     fn every_right_of_every_controller_has_its_line() {
         let lines = file().text.lines().filter(|l| l.starts_with("| ")).count();
-        let headings = controllers().len() + SHARED.len();
+        // One heading more is the policies'.
+        let headings = controllers().len() + SHARED.len() + AGGREGATED.len() + 1;
+        let aggregated: usize = AGGREGATED.iter().map(|(_, rules, _)| rules.len()).sum();
         let rights: usize = controllers().iter().map(|c| c.rules.len()).sum();
         let shared: usize = SHARED.iter().map(|(_, rules)| rules.len()).sum();
-        assert_eq!(lines, headings + rights + shared);
+        assert_eq!(
+            lines,
+            headings + rights + shared + aggregated + policies().len()
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kite_api::labels::{TENANT_ROLE, VM_SECRETS_ROLE};
+use kite_api::labels::{EDIT_ROLE, TENANT_ROLE, VIEW_ROLE, VM_SECRETS_ROLE};
 use kite_runtime::rbac::{Rule, Scope, common};
 use kite_runtime::shared_roles;
 use serde_json::{Value, json};
@@ -21,6 +21,7 @@ const OWN_NAMESPACE: &str = "kite-system";
 /// The namespace of the published images, as the platform's default has it.
 const IMAGE_NAMESPACE: &str = "kite-images";
 
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 const API_VERSION: &str = "rbac.authorization.k8s.io/v1";
 
 /// A controller with all its rights.
@@ -57,6 +58,12 @@ pub(super) const SHARED: [(&str, &[Rule]); 2] = [
     (VM_SECRETS_ROLE, shared_roles::VM_SECRETS),
 ];
 
+/// The roles that become part of those that every cluster has, with the names of these.
+pub(super) const AGGREGATED: [(&str, &[Rule], &[&str]); 2] = [
+    (VIEW_ROLE, shared_roles::VIEW, &["view", "edit", "admin"]),
+    (EDIT_ROLE, shared_roles::EDIT, &["edit", "admin"]),
+];
+
 /// All role manifests.
 pub(super) fn files() -> Result<Vec<File>> {
     let mut files = controllers()
@@ -64,6 +71,7 @@ pub(super) fn files() -> Result<Vec<File>> {
         .map(controller_file)
         .collect::<Result<Vec<_>>>()?;
     files.push(shared_file()?);
+    files.push(aggregated_file()?);
     Ok(files)
 }
 
@@ -106,6 +114,30 @@ fn shared_file() -> Result<File> {
     })
 }
 
+fn aggregated_file() -> Result<File> {
+    let mut body = String::new();
+    for (name, rules, into) in AGGREGATED {
+        let mut metadata = metadata(name, Scope::Cluster);
+        for role in into {
+            let label = format!("{RBAC_GROUP}/aggregate-to-{role}");
+            metadata["labels"][label] = "true".into();
+        }
+        body.push_str(&role_with(
+            &metadata,
+            Scope::Cluster,
+            &rules.iter().collect::<Vec<_>>(),
+        )?);
+    }
+    Ok(File {
+        path: "charts/kite-crds/templates/aggregated-roles.yaml".to_owned(),
+        text: template(
+            "crates/kite-runtime/src/shared_roles.rs",
+            ".Values.roles.aggregate",
+            &body,
+        )?,
+    })
+}
+
 /// The namespace of a scope; none means the whole cluster.
 pub(super) fn namespace(scope: Scope) -> Option<&'static str> {
     match scope {
@@ -136,10 +168,14 @@ fn metadata(name: &str, scope: Scope) -> Value {
 }
 
 fn role(name: &str, scope: Scope, rules: &[&Rule]) -> Result<String> {
+    role_with(&metadata(name, scope), scope, rules)
+}
+
+fn role_with(metadata: &Value, scope: Scope, rules: &[&Rule]) -> Result<String> {
     let head = yaml(&json!({
         "apiVersion": API_VERSION,
         "kind": kind(scope, ""),
-        "metadata": metadata(name, scope),
+        "metadata": metadata,
     }))?;
     let mut text = format!("---\n{head}rules:\n");
     for rule in rules {
@@ -190,7 +226,10 @@ mod tests {
         let shared = SHARED
             .into_iter()
             .flat_map(|(name, rules)| rules.iter().map(move |r| (name, *r)));
-        own.chain(shared).collect()
+        let aggregated = AGGREGATED
+            .into_iter()
+            .flat_map(|(name, rules, _)| rules.iter().map(move |r| (name, *r)));
+        own.chain(shared).chain(aggregated).collect()
     }
 
     #[test]
@@ -252,6 +291,18 @@ mod tests {
             let writes = rule.verbs.iter().any(|v| WRITE.contains(v));
             let touched = rule.resources.iter().find(|r| untouchable.contains(r));
             assert!(!writes || touched.is_none(), "{rule:?}");
+        }
+    }
+
+    // U-3, P-1: what becomes part of everybody's roles opens no more than machines.
+    #[test]
+    fn whoever_may_edit_a_namespace_writes_machines_and_nothing_else_of_kites() {
+        const LOOK: [&str; 3] = ["get", "list", "watch"];
+        for rule in shared_roles::EDIT {
+            assert_eq!(rule.resources, ["kitevirtualmachines"]);
+        }
+        for rule in shared_roles::VIEW {
+            assert_eq!(rule.verbs, LOOK, "{rule:?}");
         }
     }
 
