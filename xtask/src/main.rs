@@ -11,12 +11,16 @@
 
 mod demo;
 mod generate;
+mod image;
 mod mutants;
+mod release;
 mod rights;
 mod rules;
 mod test;
 mod tidy;
 mod up;
+#[cfg(test)]
+mod workflows;
 mod workspace;
 
 use std::process::ExitCode;
@@ -57,6 +61,13 @@ enum Command {
         /// Run only the tests whose name contains this.
         name: Option<String>,
     },
+    /// Build the controllers' images, and keep or push them.
+    Image(image::ImageOptions),
+    /// Build the programs as they are shipped, and show how large they are.
+    ReleaseBuild,
+    /// Check a version before it is published, or show what is said about it.
+    #[command(subcommand)]
+    Release(release::ReleaseCommand),
     /// Watch a user and a machine live their whole life on a real API server.
     Demo(demo::DemoOptions),
     /// Start a real control plane with Kite on it, to play with.
@@ -85,6 +96,9 @@ fn run(command: Command) -> Result<()> {
         Command::Mutants { crates } => mutants::run(&crates),
         Command::Rules { name } => rules::run(name.as_deref()),
         Command::Test { name } => test::run(name.as_deref()),
+        Command::Image(options) => image::run(&options),
+        Command::ReleaseBuild => image::release_build::run(),
+        Command::Release(command) => release::run(&command),
         Command::Demo(options) => demo::run(&options),
         Command::Up(options) => up::run(&options),
         Command::Down => up::down(),

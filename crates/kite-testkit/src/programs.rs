@@ -57,6 +57,10 @@ pub enum Program {
     Kstatus,
     /// A filter around the matcher of cyclonus, the judge of network policies.
     Cyclonus,
+    /// The judge of GitHub's workflows.
+    Actionlint,
+    /// A filter around BuildKit's frontend, the judge of Dockerfiles.
+    Dockerfile,
 }
 
 /// How a Go program is built.
@@ -86,6 +90,8 @@ impl Program {
             Self::Promtool => "promtool",
             Self::Kstatus => "kstatus",
             Self::Cyclonus => "cyclonus",
+            Self::Actionlint => "actionlint",
+            Self::Dockerfile => "dockerfile",
         }
     }
 
@@ -125,6 +131,8 @@ impl Program {
             },
             Self::Kstatus => other("kstatus", "."),
             Self::Cyclonus => other("cyclonus", "."),
+            Self::Actionlint => other("actionlint", "github.com/rhysd/actionlint/cmd/actionlint"),
+            Self::Dockerfile => other("dockerfile", "."),
         }
     }
 }
@@ -260,7 +268,7 @@ fn require_go(program: Program, installed: Option<(u32, u32)>) -> Result<()> {
         "{} is needed and not here, and {found}. Either install Go {major}.{minor} or newer, \
          and Kite builds what it needs, or set {FOLDER_VARIABLE} to a folder with these programs: \
          etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubectl, kstatus, \
-         cyclonus, helm, helm3, prometheus, promtool \
+         cyclonus, helm, helm3, prometheus, promtool, actionlint, dockerfile \
          (and kube-apiserver-1.34 for the tests against the oldest server).",
         program.file_name()
     )

@@ -18,7 +18,7 @@ use crate::workspace::root;
 use crate::{generate, rights, tidy};
 
 /// Everything that any test starts.
-const PROGRAMS: [Program; 12] = [
+const PROGRAMS: [Program; 14] = [
     Program::Etcd,
     Program::ApiServer,
     Program::ControllerManager,
@@ -30,6 +30,8 @@ const PROGRAMS: [Program; 12] = [
     Program::Helm3,
     Program::Prometheus,
     Program::Promtool,
+    Program::Actionlint,
+    Program::Dockerfile,
     Program::OldestApiServer,
 ];
 
