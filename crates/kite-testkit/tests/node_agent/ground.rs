@@ -130,8 +130,9 @@ impl App {
             ])
             .await;
         if !said.success {
-            let pods = self.kubectl(&["get", "pods", "-o", "yaml", "-l", &self.selector()]);
-            panic!("{}\n{}", said.stderr, pods.await.stdout);
+            let selector = self.selector();
+            let look = ["get", "pods", "-o", "yaml", "-l", &selector];
+            panic!("{}\n{}", said.stderr, self.kubectl(&look).await.stdout);
         }
     }
 

@@ -46,10 +46,19 @@ async fn a_deployment_becomes_ready_with_the_rights_and_the_name_of_its_pod() {
     assert_eq!(pods, [pod.as_str()]);
 
     // and is a pod like any other to those who look.
-    let (running, spec) = (container(&known).unwrap(), known.spec.unwrap());
+    let running = container(&known).unwrap();
     assert_eq!((running.ready, running.restart_count), (true, 0));
     assert_eq!(status.phase.as_deref(), Some("Running"));
-    assert!(spec.node_name.unwrap().starts_with("kite-node-"));
+    assert!(
+        known
+            .spec
+            .as_ref()
+            .unwrap()
+            .node_name
+            .as_ref()
+            .unwrap()
+            .starts_with("kite-node-")
+    );
     let process = app.process(&pod);
     assert!(process.memory().unwrap().resident > 0);
     app.remove().await;
