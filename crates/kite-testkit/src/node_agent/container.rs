@@ -87,22 +87,7 @@ impl Life {
                 return;
             };
             let began = Instant::now();
-            let since = now();
-            let id = format!(
-                "process://{}-{}",
-                self.facts.pod.name_any(),
-                process.0.pid()
-            );
-            self.show(|view| {
-                view.restarts = life;
-                view.state = State::Running {
-                    since: since.clone(),
-                    id: id.clone(),
-                };
-            });
-            let status = self.watch_over(&process.0, probes).await;
-            self.shared.forget(&self.facts.pod, self.index);
-            let end = self.end(status, since, id);
+            let end = self.one_life(&process.0, probes, life).await;
             let again = self.is_restarted(&end) && self.stop.borrow().is_none();
             let code = end.code;
             self.show(|view| {
@@ -129,6 +114,22 @@ impl Life {
             let next = pause.map_or(first_pause, |pause| pause * 2);
             pause = Some(next.min(first_pause * LONGEST_PAUSE));
         }
+    }
+
+    /// From start to end.
+    async fn one_life(&mut self, process: &Process, probes: &Probes, life: u32) -> End {
+        let since = now();
+        let id = format!("process://{}-{}", self.facts.pod.name_any(), process.pid());
+        self.show(|view| {
+            view.restarts = life;
+            view.state = State::Running {
+                since: since.clone(),
+                id: id.clone(),
+            };
+        });
+        let status = self.watch_over(process, probes).await;
+        self.shared.forget(&self.facts.pod, self.index);
+        self.end(status, since, id)
     }
 
     /// Waits before the next start. False when there shall be none.

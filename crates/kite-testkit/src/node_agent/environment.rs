@@ -48,15 +48,14 @@ impl Variables {
             let name = after
                 .strip_prefix('(')
                 .and_then(|name| name.split_once(')'));
-            match name.and_then(|(name, rest)| Some((self.get(name)?, rest))) {
-                Some((value, after)) => {
-                    result.push_str(value);
-                    rest = after;
-                }
-                None => {
-                    result.push('$');
-                    rest = after;
-                }
+            rest = after;
+            if let Some((value, after)) =
+                name.and_then(|(name, rest)| Some((self.get(name)?, rest)))
+            {
+                result.push_str(value);
+                rest = after;
+            } else {
+                result.push('$');
             }
         }
         result + rest
@@ -116,7 +115,7 @@ impl<'a> Sources<'a> {
         };
         for (key, value) in require(found, optional, || missing(secret, name))?.unwrap_or_default()
         {
-            into.set(&format!("{prefix}{key}"), text(value));
+            into.set(&format!("{prefix}{key}"), text(&value));
         }
         Ok(())
     }
@@ -146,7 +145,7 @@ impl<'a> Sources<'a> {
             return Ok(None);
         };
         let position = found.iter().position(|(known, _)| known == key);
-        let value = position.map(|at| text(found.swap_remove(at).1));
+        let value = position.map(|at| text(&found.swap_remove(at).1));
         require(value, optional, || {
             format!("couldn't find key {key} in {}", missing(secret, name))
         })
@@ -201,8 +200,8 @@ pub(super) fn missing(secret: bool, name: &str) -> String {
     format!("{kind} {name:?} not found")
 }
 
-fn text(bytes: Vec<u8>) -> String {
-    String::from_utf8_lossy(&bytes).into_owned()
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }
 
 #[cfg(test)]

@@ -29,21 +29,12 @@ pub(super) fn status(facts: &Facts, before: &Value) -> Value {
         .as_ref()
         .map(|spec| spec.containers.as_slice());
     let containers = containers.unwrap_or_default();
-    let unready: Vec<&str> = containers
-        .iter()
-        .zip(facts.views)
+    let unready = containers.iter().zip(facts.views);
+    let unready: Vec<&str> = unready
         .filter(|(_, view)| !view.ready)
         .map(|(container, _)| container.name.as_str())
         .collect();
-    let mut ready = json!({"status": "True"});
-    if phase == "Succeeded" {
-        ready = json!({"status": "False", "reason": "PodCompleted"});
-    } else if phase == "Failed" {
-        ready = json!({"status": "False", "reason": "PodFailed"});
-    } else if !unready.is_empty() {
-        let message = format!("containers with unready status: [{}]", unready.join(" "));
-        ready = json!({"status": "False", "reason": "ContainersNotReady", "message": message});
-    }
+    let ready = readiness(phase, &unready);
     let yes = json!({"status": "True"});
     let conditions = [
         ("PodScheduled", &yes),
@@ -70,6 +61,19 @@ pub(super) fn status(facts: &Facts, before: &Value) -> Value {
         "conditions": conditions,
         "containerStatuses": statuses,
     })
+}
+
+/// What Ready and ContainersReady say.
+fn readiness(phase: &str, unready: &[&str]) -> Value {
+    match phase {
+        "Succeeded" => json!({"status": "False", "reason": "PodCompleted"}),
+        "Failed" => json!({"status": "False", "reason": "PodFailed"}),
+        _ if unready.is_empty() => json!({"status": "True"}),
+        _ => {
+            let message = format!("containers with unready status: [{}]", unready.join(" "));
+            json!({"status": "False", "reason": "ContainersNotReady", "message": message})
+        }
+    }
 }
 
 fn phase(views: &[View], over: bool) -> &'static str {

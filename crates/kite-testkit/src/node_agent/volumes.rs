@@ -2,16 +2,19 @@
 //! into its arguments: a local process has no file system of its own.
 //!
 //! emptyDir, configMap, secret, downwardAPI and projected volumes are known; the
-//! last bring the token, which is renewed in place. A ConfigMap or a Secret
-//! that changes later is not written again.
+//! last bring the token, which is renewed in place. A key that is taken out of a
+//! ConfigMap or a Secret leaves its file behind.
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::{
     Container, DownwardAPIVolumeFile, KeyToPath, Volume, VolumeProjection,
 };
 use kube::Client;
+use tokio::time::sleep;
 
 use super::downward::Facts;
 use super::environment::{Entries, Sources, missing, require};
@@ -19,6 +22,13 @@ use super::token::Token;
 
 /// Where the token of a pod's ServiceAccount is mounted, by admission or by hand.
 const ACCOUNT_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// The ConfigMap that the server itself puts beside each such token.
+const AUTHORITY: &str = "kube-root-ca.crt";
+
+/// How soon a ConfigMap or a Secret that was changed is seen in its files. A
+/// kubelet takes up to two minutes, for which no test waits.
+const REFRESH: Duration = Duration::from_secs(5);
 
 /// The volumes of one pod.
 #[derive(Debug, Default)]
@@ -38,23 +48,32 @@ impl Volumes {
             folder: folder.to_owned(),
             tokens: Vec::new(),
         };
-        let sources = Sources::new(client, facts);
-        let spec = facts.pod.spec.as_ref();
-        for volume in spec
-            .and_then(|spec| spec.volumes.as_ref())
-            .into_iter()
-            .flatten()
-        {
-            volumes.one(client, facts, &sources, volume).await?;
+        volumes.fill(client, facts).await?;
+        for volume in all(facts) {
+            let tokens = parts(volume).filter_map(|part| part.service_account_token.as_ref());
+            for token in tokens {
+                let folder = folder.join(&volume.name);
+                let token = Token::make(client, facts, token, &folder).await?;
+                volumes.tokens.push(token);
+            }
         }
         Ok(volumes)
     }
 
-    /// Renews the tokens before they end, for ever.
+    /// Renews the tokens before they end and writes again what has changed, for ever.
     pub(super) async fn keep_fresh(&self, client: &Client, facts: &Facts) {
         let tokens = self.tokens.iter();
-        futures::future::join_all(tokens.map(|token| token.keep_fresh(client, facts))).await;
-        std::future::pending::<()>().await;
+        let tokens = join_all(tokens.map(|token| token.keep_fresh(client, facts)));
+        let fill = async {
+            while all(facts).any(may_change) {
+                sleep(REFRESH).await;
+                if let Err(error) = self.fill(client, facts).await {
+                    tracing::warn!(error, "volumes are as they were");
+                }
+            }
+            std::future::pending::<()>().await;
+        };
+        futures::join!(tokens, fill);
     }
 
     /// The folder in which a container finds its ServiceAccount's token.
@@ -85,68 +104,80 @@ impl Volumes {
         text.to_owned()
     }
 
-    async fn one(
-        &mut self,
-        client: &Client,
-        facts: &Facts,
-        sources: &Sources<'_>,
-        volume: &Volume,
-    ) -> Result<(), String> {
-        let folder = self.folder.join(&volume.name);
-        fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
-        if let Some(map) = &volume.config_map {
-            let found = sources.config_map(&map.name).await?;
-            let found = require(found, map.optional, || missing(false, &map.name))?;
-            write_all(&folder, found, map.items.as_deref())?;
-        } else if let Some(secret) = &volume.secret {
-            let name = secret.secret_name.as_deref().unwrap_or_default();
-            let found = require(sources.secret(name).await?, secret.optional, || {
-                missing(true, name)
-            })?;
-            write_all(&folder, found, secret.items.as_deref())?;
-        } else if let Some(downward) = &volume.downward_api {
-            write_fields(&folder, facts, downward.items.as_deref())?;
-        } else if let Some(projected) = &volume.projected {
-            for source in projected.sources.iter().flatten() {
-                self.projection(client, facts, sources, &folder, source)
-                    .await?;
+    /// Writes all but the tokens.
+    async fn fill(&self, client: &Client, facts: &Facts) -> Result<(), String> {
+        let sources = Sources::new(client, facts);
+        for volume in all(facts) {
+            let folder = self.folder.join(&volume.name);
+            fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
+            if let Some(map) = &volume.config_map {
+                let found = sources.config_map(&map.name).await?;
+                let found = require(found, map.optional, || missing(false, &map.name))?;
+                write_all(&folder, found, map.items.as_deref())?;
+            } else if let Some(secret) = &volume.secret {
+                let name = secret.secret_name.as_deref().unwrap_or_default();
+                let found = sources.secret(name).await?;
+                let found = require(found, secret.optional, || missing(true, name))?;
+                write_all(&folder, found, secret.items.as_deref())?;
+            } else if let Some(downward) = &volume.downward_api {
+                write_fields(&folder, facts, downward.items.as_deref())?;
+            } else if volume.projected.is_none() && volume.empty_dir.is_none() {
+                let name = &volume.name;
+                return Err(format!(
+                    "the stand-in for a kubelet has no such volume as {name:?}"
+                ));
             }
-        } else if volume.empty_dir.is_none() {
-            let name = &volume.name;
-            return Err(format!(
-                "the stand-in for a kubelet has no such volume as {name:?}"
-            ));
+            for part in parts(volume) {
+                project(facts, &sources, &folder, part).await?;
+            }
         }
         Ok(())
     }
+}
 
-    async fn projection(
-        &mut self,
-        client: &Client,
-        facts: &Facts,
-        sources: &Sources<'_>,
-        folder: &Path,
-        source: &VolumeProjection,
-    ) -> Result<(), String> {
-        if let Some(map) = &source.config_map {
-            let found = sources.config_map(&map.name).await?;
-            let found = require(found, map.optional, || missing(false, &map.name))?;
-            write_all(folder, found, map.items.as_deref())?;
-        }
-        if let Some(secret) = &source.secret {
-            let found = sources.secret(&secret.name).await?;
-            let found = require(found, secret.optional, || missing(true, &secret.name))?;
-            write_all(folder, found, secret.items.as_deref())?;
-        }
-        if let Some(downward) = &source.downward_api {
-            write_fields(folder, facts, downward.items.as_deref())?;
-        }
-        if let Some(token) = &source.service_account_token {
-            self.tokens
-                .push(Token::make(client, facts, token, folder).await?);
-        }
-        Ok(())
+/// The volumes that a pod asks for.
+fn all(facts: &Facts) -> impl Iterator<Item = &Volume> {
+    let spec = facts.pod.spec.iter();
+    spec.flat_map(|spec| spec.volumes.iter().flatten())
+}
+
+/// The parts of a projected volume; none of another one.
+fn parts(volume: &Volume) -> impl Iterator<Item = &VolumeProjection> {
+    let projected = volume.projected.iter();
+    projected.flat_map(|projected| projected.sources.iter().flatten())
+}
+
+/// Whether somebody may change what is in a volume.
+fn may_change(volume: &Volume) -> bool {
+    let part = |part: &VolumeProjection| {
+        // The certificate of the server's authority stays.
+        let map = part.config_map.as_ref();
+        part.secret.is_some() || map.is_some_and(|map| map.name != AUTHORITY)
+    };
+    volume.config_map.is_some() || volume.secret.is_some() || parts(volume).any(part)
+}
+
+/// Writes one part of a projected volume, unless it is a token.
+async fn project(
+    facts: &Facts,
+    sources: &Sources<'_>,
+    folder: &Path,
+    part: &VolumeProjection,
+) -> Result<(), String> {
+    if let Some(map) = &part.config_map {
+        let found = sources.config_map(&map.name).await?;
+        let found = require(found, map.optional, || missing(false, &map.name))?;
+        write_all(folder, found, map.items.as_deref())?;
     }
+    if let Some(secret) = &part.secret {
+        let found = sources.secret(&secret.name).await?;
+        let found = require(found, secret.optional, || missing(true, &secret.name))?;
+        write_all(folder, found, secret.items.as_deref())?;
+    }
+    if let Some(downward) = &part.downward_api {
+        write_fields(folder, facts, downward.items.as_deref())?;
+    }
+    Ok(())
 }
 
 /// Writes the entries that are asked for, which without a list is all.

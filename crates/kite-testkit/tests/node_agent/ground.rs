@@ -1,5 +1,6 @@
 //! The one control plane of these scenarios, its nodes, and Deployments of kite-user on them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use serde_json::{Value, json};
 use tokio::sync::OnceCell;
 
 /// Longer than any step takes on a busy machine.
-pub(crate) const LONG: Duration = Duration::from_secs(120);
+pub(crate) const LONG: Duration = Duration::from_mins(2);
 
 /// What a process says when it was asked to end and ends by itself.
 pub(crate) const GENTLE: &str = "stopping: running passes are finished first";
@@ -85,9 +86,9 @@ impl App {
             "ports": [{"name": "metrics", "containerPort": 8080}],
             "readinessProbe": {"httpGet": {"path": "/readyz", "port": "metrics"}, "periodSeconds": 1, "timeoutSeconds": 5},
         });
-        merge(&mut whole, container);
+        merge(&mut whole, &container);
         let mut spec = json!({"serviceAccountName": "kite-user", "containers": [whole]});
-        merge(&mut spec, pod);
+        merge(&mut spec, &pod);
         let labels = json!({"app": self.name});
         self.apply(json!({
             "apiVersion": "apps/v1", "kind": "Deployment",
@@ -226,6 +227,15 @@ impl App {
         (user.username.unwrap(), pod.unwrap_or_default())
     }
 
+    /// The file that the argument `flag=file` of a pod's process names.
+    pub(crate) fn file_of(&self, pod: &str, flag: &str) -> PathBuf {
+        let line = format!("/proc/{}/cmdline", self.process(pod).pid());
+        let line = std::fs::read_to_string(line).unwrap();
+        let flag = format!("{flag}=");
+        let mut words = line.split('\0');
+        PathBuf::from(words.find_map(|word| word.strip_prefix(&flag)).unwrap())
+    }
+
     /// Removes the Deployment and waits until nothing of it is left.
     pub(crate) async fn remove(&self) {
         self.kubectl(&["delete", "deployment", self.name])
@@ -258,7 +268,7 @@ pub(crate) fn waiting(status: &ContainerStatus) -> Option<(&str, &str)> {
     Some((waiting.reason.as_deref()?, message))
 }
 
-fn merge(into: &mut Value, from: Value) {
+fn merge(into: &mut Value, from: &Value) {
     for (key, value) in from.as_object().unwrap() {
         into[key] = value.clone();
     }

@@ -282,13 +282,16 @@ async fn a_container_waits_for_its_volumes_and_finds_them_at_its_paths() {
     says("ContainerCreating", "secret \"mounted-access\" not found").await;
 
     // when both are made, one after the other,
-    let access = app.user_kubeconfig().await;
-    app.apply(json!({
-        "apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": "mounted-access", "namespace": "kite-system"},
-        "stringData": {"config": access},
-    }))
-    .await;
+    let access = async |text: &str| {
+        app.apply(json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "mounted-access", "namespace": "kite-system"},
+            "stringData": {"config": text},
+        }))
+        .await;
+    };
+    let config = app.user_kubeconfig().await;
+    access(&config).await;
     says(
         "CreateContainerConfigError",
         "configmap \"mounted-settings\" not found",
@@ -304,6 +307,17 @@ async fn a_container_waits_for_its_volumes_and_finds_them_at_its_paths() {
     // then it works with them, at the port that Kite takes without a word.
     app.rolled_out().await;
     assert!(app.log(&pod).contains("\"level\":\"DEBUG\""));
+
+    // When the Secret changes, so does the file, and the process goes on.
+    let renewed = format!("{config}# renewed\n");
+    access(&renewed).await;
+    let file = app.file_of(&pod, "--kubeconfig");
+    let changed = eventually("the new file", LONG, async || {
+        let text = std::fs::read_to_string(&file).ok()?;
+        (text == renewed).then_some(())
+    });
+    changed.await.unwrap();
+    assert_eq!(app.until(&pod, |_| true).await.restart_count, 0);
     app.remove().await;
 }
 
