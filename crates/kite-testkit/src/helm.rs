@@ -3,9 +3,11 @@
 //! Each run has folders of its own for what Helm keeps, so that nothing of the
 //! machine's user is read or left behind.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use tempfile::TempDir;
 use tokio::process::Command;
 
 use crate::command_line::{Output, run};
@@ -65,6 +67,65 @@ impl Helm {
         command.args(args);
         run(command, "").await
     }
+}
+
+/// The charts that can be installed; a chart stands behind its parts.
+pub const CHARTS: [&str; 8] = [
+    "kite-crds",
+    "kite-user",
+    "kite-namespace",
+    "kite-vm",
+    "kite-vm-status",
+    "kite-service",
+    "kite-datavolume",
+    "kite",
+];
+
+/// Kite's charts in a folder of their own, each with its parts gathered by
+/// `helm dependency build`, as somebody does who installs from a fresh checkout.
+/// The checkout stays as it is.
+pub struct Charts {
+    folder: TempDir,
+}
+
+impl Charts {
+    /// Copies the charts and gathers their parts; nothing is fetched.
+    pub async fn gathered() -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        copy(&chart(""), folder.path())?;
+        let charts = Self { folder };
+        for name in CHARTS {
+            let path = charts.path(name);
+            let built = Helm::Four.offline(&["dependency", "build", &path]).await?;
+            built.ok().with_context(|| format!("the parts of {name}"))?;
+        }
+        Ok(charts)
+    }
+
+    /// The path of one of them, for a command line.
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    for entry in fs::read_dir(from).with_context(|| from.display().to_string())? {
+        let entry = entry?;
+        let (name, place) = (entry.file_name(), to.join(entry.file_name()));
+        // What an earlier `helm dependency build` has left in the checkout.
+        let gathered =
+            from.join("Chart.yaml").exists() && (name == "charts" || name == "Chart.lock");
+        if gathered {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            fs::create_dir(&place)?;
+            copy(&entry.path(), &place)?;
+        } else {
+            fs::copy(entry.path(), &place)?;
+        }
+    }
+    Ok(())
 }
 
 /// The folder of one of Kite's charts.

@@ -119,8 +119,7 @@ pub async fn remove_upstream_crds(control_plane: &ControlPlane) -> Result<()> {
 /// Namespaces that a role stands in are made when they are not there.
 pub async fn rbac(control_plane: &ControlPlane, name: &str) -> Result<()> {
     let client = control_plane.admin_client().await?;
-    let mut file = in_project("charts/kite-common/files/rbac").join(name);
-    file.set_extension("yaml");
+    let file = in_project("charts").join(name).join("files/rbac.yaml");
     let objects = read_all(&[file])?;
     let spaces: Api<Namespace> = Api::all(client.clone());
     for space in objects.iter().filter_map(ResourceExt::namespace) {
@@ -276,6 +275,7 @@ fn upstream_folder() -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::helm::{Helm, chart};
 
     #[test]
     fn lines_of_a_chart_that_are_only_a_directive_are_left_out() {
@@ -290,10 +290,30 @@ mod tests {
         assert_eq!(names, ["a", "{{ b }}"]);
     }
 
-    #[test]
-    fn the_release_is_in_the_namespace_of_the_controllers() {
-        let text =
-            "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: '{{ .Release.Namespace }}'\n";
-        assert_eq!(documents(text).unwrap()[0].name_any(), SYSTEM_NAMESPACE);
+    // What scenarios run under is what an administrator installs.
+    #[tokio::test]
+    async fn what_is_left_of_a_chart_is_what_helm_makes_of_its_defaults() {
+        let folder = chart("kite-crds");
+        let path = folder.to_str().unwrap();
+        let ask = [
+            "template",
+            "kite-crds",
+            path,
+            "--namespace",
+            SYSTEM_NAMESPACE,
+        ];
+        let rendered = Helm::Four.offline(&ask).await.unwrap().ok().unwrap();
+        let sorted = |objects: Vec<DynamicObject>| {
+            let objects = objects.into_iter();
+            let mut objects: Vec<_> = objects
+                .map(|object| serde_json::to_string_pretty(&object).unwrap())
+                .collect();
+            objects.sort();
+            objects
+        };
+        let left = read_all(&[folder.join("templates")]).unwrap();
+        assert!(left.len() > 10, "{}", left.len());
+        let rendered = documents(&rendered).unwrap();
+        assert_eq!(sorted(left), sorted(rendered));
     }
 }

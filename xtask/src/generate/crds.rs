@@ -2,9 +2,7 @@
 //!
 //! The objects come from `kite_api::crds`; only what Helm needs is added here.
 
-use std::collections::BTreeMap;
-
-use anyhow::Result;
+use anyhow::{Result, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 use super::{File, template, yaml};
@@ -14,15 +12,33 @@ pub(super) fn files() -> Result<Vec<File>> {
     kite_api::crds::all().into_iter().map(file).collect()
 }
 
-fn file(mut crd: CustomResourceDefinition) -> Result<File> {
-    // Removing the chart must not remove every machine with it.
-    crd.metadata
-        .annotations
-        .get_or_insert_with(BTreeMap::new)
-        .insert("helm.sh/resource-policy".to_owned(), "keep".to_owned());
+/// What Helm puts between `metadata:` and the name. Each directive has its line
+/// to itself, as [`template`] says.
+const METADATA: &str = "\
+metadata:
+  annotations:
+{{- if .Values.crds.keep }}
+    helm.sh/resource-policy: keep
+{{- end }}
+{{- with .Values.crds.annotations }}
+{{- toYaml . | nindent 4 }}
+{{- end }}
+  labels:
+    app.kubernetes.io/part-of: kite
+{{- with .Values.crds.labels }}
+{{- toYaml . | nindent 4 }}
+{{- end }}
+";
+
+fn file(crd: CustomResourceDefinition) -> Result<File> {
+    let plural = &crd.spec.names.plural;
+    let text = template("crates/kite-api", ".Values.crds.enabled", &yaml(&crd)?)?;
+    if text.matches("\nmetadata:\n  name:").count() != 1 {
+        bail!("the CRD of {plural} has other metadata than its name");
+    }
     Ok(File {
-        path: format!("charts/kite-crds/templates/{}.yaml", crd.spec.names.plural),
-        text: template("crates/kite-api", ".Values.crds.enabled", &yaml(&crd)?)?,
+        path: format!("charts/kite-crds/templates/{plural}.yaml"),
+        text: text.replacen("metadata:\n", METADATA, 1),
     })
 }
 
@@ -49,7 +65,7 @@ mod tests {
     #[test]
     fn every_crd_outlives_the_chart() {
         for file in files().unwrap() {
-            assert!(file.text.contains("helm.sh/resource-policy: keep"));
+            assert!(plain(&file.text).contains("    helm.sh/resource-policy: keep\n"));
         }
     }
 }

@@ -2,10 +2,11 @@
 //!
 //! What can be said once in code is never typed a second time: CRDs come from
 //! the types, roles from the tables beside the controllers, reference pages
-//! from both. A generated file says so in its first line. Nothing else is
-//! generated; the rest of the charts is written by hand.
+//! from both, and the charts of the six from one table. A generated file says so
+//! in its first line. The library chart that they share is written by hand.
 
 mod argo_cd;
+mod charts;
 mod crds;
 mod fields;
 mod messages;
@@ -51,6 +52,7 @@ impl File {
 fn all() -> Result<Vec<File>> {
     let mut files = crds::files()?;
     files.extend(roles::files()?);
+    files.extend(charts::files()?);
     files.push(policies::file()?);
     files.push(permissions::file());
     files.push(fields::file()?);

@@ -14,7 +14,7 @@ const INTRODUCTION: &str = "\
 # Permissions
 
 What each controller may do, and why. Every controller runs under a ServiceAccount of its own in the
-namespace `kite-system`; the manifests are in `charts/kite-common/files/rbac/`. No right is granted by a
+namespace `kite-system`; each manifest is `files/rbac.yaml` of the controller's chart. No right is granted by a
 star, and no controller reads Secrets beyond the namespaces in which it was given the role
 [`kite-vm-secrets`](#kite-vm-secrets) (rule [C-20](rules.md#c-20)).
 ";

@@ -90,7 +90,7 @@ fn controller_file(controller: &Controller) -> Result<File> {
         }
     }
     Ok(File {
-        path: format!("charts/kite-common/files/rbac/{name}.yaml"),
+        path: format!("charts/{name}/files/rbac.yaml"),
         text,
     })
 }
