@@ -103,7 +103,7 @@ impl Story {
             })
             .collect();
         json!({
-            "name": format!("{name}: {:?}: {}", rule.alert, self.story),
+            "name": format!("{name}: {}", self.story),
             "interval": STEP,
             "input_series": series,
             "alert_rule_test": moments,
