@@ -69,7 +69,9 @@ func judge(line []byte) (given answer) {
 	}
 	_, image, _, _, err := dockerfile2llb.Dockerfile2LLB(context.Background(), []byte(asked.Dockerfile), options)
 	if err != nil {
-		return answer{Error: err.Error()}
+		// With the warnings, which may be why.
+		given.Error = err.Error()
+		return given
 	}
 	given.User = image.Config.User
 	given.Entrypoint = image.Config.Entrypoint

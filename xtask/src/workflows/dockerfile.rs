@@ -89,9 +89,11 @@ async fn buildkit_takes_every_target_for_one_program_of_nobody() {
 }
 
 #[tokio::test]
-async fn buildkit_warns_of_what_is_badly_written_and_refuses_what_is_not_there() {
+async fn buildkit_refuses_what_is_badly_written_and_what_is_not_there() {
     let shell = dockerfile().replace(r#"ENTRYPOINT ["/kite-vm"]"#, "ENTRYPOINT /kite-vm");
     let said = judge(&shell, &["kite-vm", "kite-api"]).await;
+    // The Dockerfile's first line makes every warning an error.
+    assert!(said[0].error.contains("lint violation"), "{said:?}");
     assert!(said[0].warnings.concat().contains("JSON"), "{said:?}");
     assert!(said[1].error.contains("kite-api"), "{said:?}");
 }
@@ -132,6 +134,33 @@ fn the_build_makes_all_six_from_the_lock_file_and_collects_their_licences() {
         assert!(named(&script), "{name} is without licences");
     }
     assert!(build.contains("--locked"), "{build}");
+}
+
+#[tokio::test]
+async fn the_licences_of_what_is_linked_are_collected_and_those_of_what_only_builds_are_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = tokio::process::Command::new("sh");
+    command.arg("xtask/image/licences.sh").arg(folder.path());
+    command.current_dir(root());
+    let said = command_line::run(command, "").await.unwrap();
+    assert!(said.success, "{}", said.stderr);
+    let read = |file: &str| workspace::read(&folder.path().join(file)).unwrap();
+    assert!(read("NOTICE").contains("Kite"));
+    let list = read("third-party/LIST");
+    let listed = |name: &str| {
+        list.lines()
+            .find(|line| line.starts_with(&format!("{name} v")))
+    };
+    assert!(listed("ring").is_some(), "{list}");
+    for other in ["kite-vm", "serde_derive", "cc"] {
+        assert_eq!(listed(other), None);
+    }
+    let tokio: Vec<_> = listed("tokio").unwrap().split(' ').collect();
+    let text = format!(
+        "third-party/tokio-{}/LICENSE",
+        tokio[1].trim_start_matches('v')
+    );
+    assert!(read(&text).contains("Permission is hereby granted"));
 }
 
 #[test]
