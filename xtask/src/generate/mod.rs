@@ -5,11 +5,14 @@
 //! from both, and the charts of the six from one table. A generated file says so
 //! in its first line. The library chart that they share is written by hand.
 
+mod alerts;
 mod argo_cd;
 mod charts;
 mod crds;
+mod dashboard;
 mod fields;
 mod messages;
+mod metrics;
 mod permissions;
 mod policies;
 mod roles;
@@ -57,7 +60,10 @@ fn all() -> Result<Vec<File>> {
     files.push(permissions::file());
     files.push(fields::file()?);
     files.push(messages::file()?);
+    files.extend(metrics::files());
     files.push(argo_cd::file()?);
+    files.extend(alerts::files()?);
+    files.push(dashboard::file()?);
     Ok(files)
 }
 

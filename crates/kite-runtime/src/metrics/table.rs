@@ -194,7 +194,7 @@ pub(super) const WATCH_ERRORS: Metric = Metric::counter(
 );
 pub(crate) const WATCH_FAILING: Metric = Metric::gauge(
     "kite_watch_failing_seconds",
-    "Since when the watch of a kind has got nothing but errors; 0 while it works.",
+    "For how long the watch of a kind has got nothing but errors; 0 while it works.",
     &["kind"],
 );
 pub(super) const WRITES: Metric = Metric::counter(
@@ -239,7 +239,7 @@ pub(super) const MOST_FILES: Metric = Metric::gauge(
 );
 pub(super) const STARTED: Metric = Metric::gauge(
     "process_start_time_seconds",
-    "When the process started, since the beginning of 1970.",
+    "When the process started, in seconds since the beginning of 1970.",
     &[],
 );
 

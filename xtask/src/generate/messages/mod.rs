@@ -11,6 +11,7 @@ mod tokens;
 #[cfg(test)]
 mod words;
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use anyhow::Result;
@@ -101,6 +102,13 @@ fn values(text: &mut String) {
     for wrong in Wrong::all() {
         let _ = writeln!(text, "| {} | {} |", wrong.about(), cell(&wrong.to_string()));
     }
+}
+
+/// Every reason of Kite's own, sorted.
+pub(super) fn words() -> Vec<&'static str> {
+    let all = Controller::ALL.into_iter().flat_map(reasons::of);
+    let sorted: BTreeSet<_> = all.map(|reason| reason.word).collect();
+    sorted.into_iter().collect()
 }
 
 /// What the API server refuses with Kite's words.
