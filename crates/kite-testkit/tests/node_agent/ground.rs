@@ -1,6 +1,5 @@
 //! The one control plane of these scenarios, its nodes, and Deployments of kite-user on them.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -227,13 +226,14 @@ impl App {
         (user.username.unwrap(), pod.unwrap_or_default())
     }
 
-    /// The file that the argument `flag=file` of a pod's process names.
-    pub(crate) fn file_of(&self, pod: &str, flag: &str) -> PathBuf {
+    /// The value of an argument `flag=value` of a pod's process.
+    pub(crate) fn argument(&self, pod: &str, flag: &str) -> String {
         let line = format!("/proc/{}/cmdline", self.process(pod).pid());
         let line = std::fs::read_to_string(line).unwrap();
         let flag = format!("{flag}=");
         let mut words = line.split('\0');
-        PathBuf::from(words.find_map(|word| word.strip_prefix(&flag)).unwrap())
+        let value = words.find_map(|word| word.strip_prefix(&flag));
+        value.unwrap().to_owned()
     }
 
     /// Removes the Deployment and waits until nothing of it is left.

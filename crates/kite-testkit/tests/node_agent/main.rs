@@ -306,12 +306,13 @@ async fn a_container_waits_for_its_volumes_and_finds_them_at_its_paths() {
 
     // then it works with them, at the port that Kite takes without a word.
     app.rolled_out().await;
-    assert!(app.log(&pod).contains("\"level\":\"DEBUG\""));
+    assert_eq!(app.argument(&pod, "--log-level"), "debug");
+    assert_eq!(app.argument(&pod, "--identity"), pod);
 
     // When the Secret changes, so does the file, and the process goes on.
     let renewed = format!("{config}# renewed\n");
     access(&renewed).await;
-    let file = app.file_of(&pod, "--kubeconfig");
+    let file = app.argument(&pod, "--kubeconfig");
     let changed = eventually("the new file", LONG, async || {
         let text = std::fs::read_to_string(&file).ok()?;
         (text == renewed).then_some(())
