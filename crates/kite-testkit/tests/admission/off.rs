@@ -58,7 +58,10 @@ async fn without_a_policy_what_it_refuses_is_allowed() {
     let world = world().await;
     let admin = world.plane.admin_client().await.unwrap();
     let policies: Api<ValidatingAdmissionPolicyBinding> = Api::all(admin);
-    let all = policies.list_metadata(&ListParams::default()).await.unwrap();
+    let all = policies
+        .list_metadata(&ListParams::default())
+        .await
+        .unwrap();
     let names: Vec<String> = all
         .items
         .into_iter()
