@@ -41,21 +41,21 @@ fn recorded(uid: &str) -> Doubt {
 fn a_doubt_is_asked_about_when_it_has_stood_and_then_each_minute() {
     for (doubt, hold) in [(recorded("c1"), 2), (Doubt::Planted, 10)] {
         let mut asker = Asker::new();
-        let doubt = Some(&doubt);
+        let standing = Some(&doubt);
         assert_eq!(asker.at(0, None), (false, None));
-        assert_eq!(asker.at(100, doubt), (false, Some(hold)));
-        assert_eq!(asker.at(99 + hold, doubt), (false, Some(1)));
-        assert_eq!(asker.at(100 + hold, doubt), (true, None));
+        assert_eq!(asker.at(100, standing), (false, Some(hold)));
+        assert_eq!(asker.at(99 + hold, standing), (false, Some(1)));
+        assert_eq!(asker.at(100 + hold, standing), (true, None));
         // Its answer is still on the way; then it has come, and stands for a minute.
-        assert_eq!(asker.at(101 + hold, doubt), (true, None));
+        assert_eq!(asker.at(101 + hold, standing), (true, None));
         let answered = asker.start + Duration::from_secs(200);
-        asker.looks.met(doubt.unwrap().clone(), None, answered);
-        assert_eq!(asker.at(200, doubt), (false, Some(60)));
-        assert_eq!(asker.at(259, doubt), (false, Some(1)));
-        assert_eq!(asker.at(260, doubt), (true, None));
+        asker.looks.met(doubt.clone(), None, answered);
+        assert_eq!(asker.at(200, standing), (false, Some(60)));
+        assert_eq!(asker.at(259, standing), (false, Some(1)));
+        assert_eq!(asker.at(260, standing), (true, None));
         // Once it is gone, the next one has to stand anew.
         assert_eq!(asker.at(261, None), (false, None));
-        assert_eq!(asker.at(262, doubt), (false, Some(hold)));
+        assert_eq!(asker.at(262, standing), (false, Some(hold)));
     }
 }
 

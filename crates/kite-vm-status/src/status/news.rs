@@ -28,11 +28,10 @@ pub fn news(before: &KiteVirtualMachineStatus, after: &KiteVirtualMachineStatus)
     let lost = |c: Option<&Condition>| c.is_some_and(|c| c.reason == NODE_UNREACHABLE);
     let mut news = Vec::new();
     if let Some(ready) = ready {
-        let is_bad = failed(after) || lost(Some(ready));
         let was_bad = failed(before) || lost(stood);
         if (failed(after) && !failed(before)) || (lost(Some(ready)) && !lost(stood)) {
             news.push(told(true, ready));
-        } else if was_bad && !is_bad && ready.status == "True" {
+        } else if was_bad && ready.status == "True" {
             news.push(News {
                 warning: false,
                 reason: "Recovered".to_owned(),

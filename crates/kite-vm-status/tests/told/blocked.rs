@@ -1,8 +1,11 @@
 //! What stands in a machine's way, by what the others say of it (rule S-7).
 
-use crate::common::{Player, guest, machine, say};
+use std::sync::Arc;
+
+use crate::common::{Player, guest, machine, say, vm};
 use kite_api::machine::{OnGuestShutdown, PowerState};
-use kite_kubevirt::VirtualMachineInstance;
+use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
+use kite_vm_status::observe::reading::Found;
 use serde_json::{Value, json};
 
 /// Everything around a machine that may be in its way.
@@ -203,6 +206,59 @@ fn each_layer_has_its_line_with_the_object_to_look_at() {
     }
 }
 
+/// What is in the way of a machine of which kite-vm says that not all is applied.
+fn unapplied(reason: &str, words: &str, stalled: bool, vm: Found<Arc<VirtualMachine>>) -> String {
+    let mut machine = machine("On");
+    say(&mut machine, "ResourcesApplied", "False", reason);
+    let said = &mut machine.status.as_mut().unwrap().conditions[0];
+    words.clone_into(&mut said.message);
+    if stalled {
+        say(&mut machine, "Stalled", "True", reason);
+    }
+    let mut player = Player::new(machine);
+    player.vm = vm;
+    player.until(12.0);
+    blocked(&player)
+}
+
+// S-7: the layer is that of the object which cannot be made, as far as the words name it.
+#[test]
+fn what_kite_vm_could_not_apply_is_named_by_its_layer() {
+    let off = || Found::Ours(Arc::new(vm("Stopped", &json!({}))));
+    for (reason, words, layer) in [
+        ("ImageNotFound", "", "image"),
+        ("ImageNotReady", "", "image"),
+        ("RetainedDiskExists", "", "disk"),
+        ("CloneForbidden", "", "disk"),
+        ("DiskCannotGrow", "", "disk"),
+        ("NameConflict", "PersistentVolumeClaim web exists", "disk"),
+        ("DependencyMissing", "cannot create DataVolume web", "disk"),
+        ("Rejected", "cannot create VirtualMachine web", "KubeVirt"),
+        ("NameConflict", "Service web exists", "service"),
+        ("Rejected", "cannot patch Ingress web", "service"),
+        ("Rejected", "cannot create Secret web", "specification"),
+    ] {
+        let line = format!("{layer}: {reason}, see the message of condition ResourcesApplied");
+        assert_eq!(unapplied(reason, words, true, off()), line, "{words}");
+        assert_eq!(unapplied(reason, words, false, off()), line, "{words}");
+    }
+    let lost = "disk: DiskLost, see PersistentVolumeClaim web";
+    assert_eq!(unapplied("DiskLost", "", true, off()), lost);
+    let full = "cannot create VirtualMachine web: exceeded quota: tight, requested: cpu=1";
+    let quota = "quota: QuotaExceeded, see ResourceQuota tight";
+    assert_eq!(unapplied("QuotaExceeded", full, false, off()), quota);
+    // What is on its way is nobody's fault, and a specification that was refused has its own line.
+    assert_eq!(unapplied("WaitingForClaim", "", false, off()), "");
+    assert_eq!(unapplied("NotAccepted", "", true, off()), "");
+    let (missing, words) = ("DependencyMissing", "cannot create VirtualMachine web");
+    for stalled in [true, false] {
+        assert_eq!(
+            unapplied(missing, words, stalled, Found::KindMissing),
+            "KubeVirt: DependencyMissing, see the installation of KubeVirt"
+        );
+    }
+}
+
 // S-7: what stands on something that is broken is not to be looked at first.
 #[test]
 fn the_lowest_of_several_is_named() {
@@ -288,9 +344,19 @@ fn power_that_does_not_come_is_kubevirts_when_nothing_else_explains_it() {
         blocked(&player),
         "KubeVirt: NotStarted, see VirtualMachine web"
     );
+    player.set_vm("Provisioning", &json!({}));
+    player.until(320.0);
+    assert_eq!(blocked(&player), "", "something else has to come first");
     player.power(PowerState::Off);
+    player.set_vm("Paused", &json!({"created": true}));
+    player.until(330.0);
+    assert_eq!(
+        blocked(&player),
+        "",
+        "a pause keeps nobody from switching off"
+    );
     player.set_vm("Stopping", &json!({"created": true}));
-    player.until(620.0);
+    player.until(640.0);
     assert_eq!(
         blocked(&player),
         "KubeVirt: NotStopped, see VirtualMachine web"

@@ -2,7 +2,9 @@
 
 use kite_api::condition::{POWER_IN_SYNC, READY, find};
 use kite_api::machine::PowerState;
+use kite_api::{KiteVirtualMachine, Phase};
 use kite_vm_status::observe::reading::Found;
+use kite_vm_status::status::standing;
 use serde_json::json;
 
 use crate::common::{Player, guest, machine, say};
@@ -141,6 +143,32 @@ fn power_that_does_not_come_is_out_of_sync_after_a_bounded_time_and_in_words_tha
     );
 }
 
+// S-5, S-2: what has to wait for its disk is not on its way, and off is reached without one.
+#[test]
+fn power_waits_for_a_disk_and_needs_none_to_be_off() {
+    let failed = Some("CloneFailed");
+    for (word, disk, power, said) in [
+        ("Provisioning", None, "On", "Unknown Waiting"),
+        ("Provisioning", None, "Off", "True InSync"),
+        ("Stopped", failed, "On", "Unknown Waiting"),
+        ("Stopped", failed, "Off", "True InSync"),
+        ("ErrorUnschedulable", None, "On", "Unknown InTransition"),
+        ("ErrorUnschedulable", None, "Off", "True InSync"),
+    ] {
+        let mut player = Player::new(machine(power));
+        if let Some(reason) = disk {
+            say(&mut player.machine, "DiskReady", "False", reason);
+        }
+        player.set_vm(word, &json!({}));
+        player.until(20.0);
+        assert_eq!(
+            player.condition(POWER_IN_SYNC),
+            said,
+            "{word} {disk:?} {power}"
+        );
+    }
+}
+
 // C-9: alone, it tells what is, and says nothing for a generation that kite-vm has not told of.
 #[test]
 fn without_kite_vm_it_tells_what_runs_and_moves_no_generation() {
@@ -158,6 +186,9 @@ fn without_kite_vm_it_tells_what_runs_and_moves_no_generation() {
     assert_eq!(player.writes.len(), 1);
     assert_eq!(player.writes[0].1.observed_generation, None);
     assert_eq!(player.condition(READY), "absent");
+    player.until(60.0);
+    player.set_vm("Paused", &json!({"created": true}));
+    assert_eq!(player.phases(), ["Running", "Paused"], "at once, then");
 }
 
 // C-9
@@ -174,6 +205,7 @@ fn a_new_generation_is_never_seen_with_the_readiness_of_an_old_one() {
         find(&status.conditions, READY).unwrap().observed_generation,
         Some(1)
     );
+    assert_eq!(player.condition(READY), "True Running");
     player.writes.clear();
     say(
         &mut player.machine,
@@ -202,7 +234,7 @@ fn a_machine_that_is_leaving_is_cleared_in_one_write_after_kite_vm_has_the_phase
     player.until(1.0);
     assert!(player.writes.is_empty());
     say(&mut player.machine, "Deleting", "True", "Requested");
-    player.machine.status.as_mut().unwrap().phase = Some(kite_api::Phase::Deleting);
+    player.machine.status.as_mut().unwrap().phase = Some(Phase::Deleting);
     player.pass();
     player.set_vm("Stopping", &json!({"created": true}));
     player.until(60.0);
@@ -247,4 +279,43 @@ fn node_and_addresses_are_kept_while_a_machine_moves() {
     assert_eq!(status.node_name.as_deref(), Some("n1"));
     assert_eq!(status.ip_addresses.len(), 2);
     assert_eq!(player.condition(READY), "True Migrating");
+    // Once its guest on the other node is told of, those are its node and addresses.
+    player.instance = Some(guest());
+    player.set_guest(|g| g.status.as_mut().unwrap().node_name = Some("n2".to_owned()));
+    let (_, status) = player.writes.last().unwrap();
+    assert_eq!(status.node_name.as_deref(), Some("n2"));
+    assert_eq!(status.ip_addresses.len(), 2);
+}
+
+// S-4: a node that was chosen, or an address of one that has ended, leads nowhere.
+#[test]
+fn a_guest_that_does_not_run_has_neither_node_nor_addresses() {
+    for (word, phase) in [
+        ("Provisioning", "Scheduled"),
+        ("ErrorUnschedulable", "Failed"),
+    ] {
+        let mut player = Player::new(machine("On"));
+        let mut half = guest();
+        half.status.as_mut().unwrap().phase = Some(phase.to_owned());
+        player.instance = Some(half);
+        player.set_vm(word, &json!({}));
+        player.until(20.0);
+        let status = player.machine.status.clone().unwrap();
+        assert_eq!(status.node_name, None, "{word}");
+        assert!(status.ip_addresses.is_empty(), "{word}");
+    }
+}
+
+// C-10
+#[test]
+fn the_phase_is_its_own_from_the_virtual_machine_until_the_machine_is_leaving() {
+    let mut machine = machine("On");
+    let stands = |machine: &KiteVirtualMachine| standing(machine).phase;
+    assert_eq!(stands(&machine), None, "kite-vm's");
+    let status = machine.status.as_mut().unwrap();
+    status.virtual_machine_uid = Some("v1".to_owned());
+    status.phase = Some(Phase::Running);
+    assert_eq!(stands(&machine), Some(Phase::Running));
+    machine.status.as_mut().unwrap().phase = Some(Phase::Deleting);
+    assert_eq!(stands(&machine), None, "kite-vm's again");
 }

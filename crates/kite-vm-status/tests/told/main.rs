@@ -7,6 +7,7 @@ mod blocked;
 mod common;
 mod life;
 mod mirror;
+mod news;
 mod order;
 mod recorded;
 mod stop;

@@ -1,6 +1,6 @@
 //! What KubeVirt says that is shown as it is, and a node that is lost (rules S-6, S-9).
 
-use crate::common::{Player, guest, machine};
+use crate::common::{Player, guest, machine, say};
 use kite_api::condition::{
     AGENT_CONNECTED, LIVE_MIGRATABLE, PAUSED, POWER_IN_SYNC, READY, RESTART_REQUIRED,
 };
@@ -65,6 +65,38 @@ fn what_is_told_aside_waits_a_moment_for_more_of_it() {
     assert_eq!(player.writes.len(), 1);
     assert_eq!(player.condition(LIVE_MIGRATABLE), "True ToldByKubeVirt");
     assert_eq!(player.condition(AGENT_CONNECTED), "True AgentAnswers");
+}
+
+// S-7, C-5: so does the line that says what is in the way.
+#[test]
+fn a_service_that_has_long_been_missing_is_told_of_a_moment_later() {
+    let mut player = running();
+    say(&mut player.machine, "ServiceReady", "False", "Missing");
+    player.pass();
+    player.until(11.5);
+    assert!(player.writes.is_empty());
+    player.until(13.0);
+    assert_eq!(player.writes.len(), 1);
+}
+
+// S-6, C-5, V-5: a refusal is told at once, and what is told aside of that machine is not.
+#[test]
+fn what_is_told_aside_of_a_machine_that_was_refused_waits_as_well() {
+    let mut player = running();
+    for (type_, status) in [
+        ("ResourcesApplied", "False"),
+        ("Accepted", "False"),
+        ("Stalled", "True"),
+    ] {
+        say(&mut player.machine, type_, status, "InvalidSpec");
+    }
+    player.pass();
+    assert_eq!(player.writes.len(), 1);
+    player.until(10.0);
+    player.set_guest(|g| says(g, "AgentConnected", "True", ""));
+    assert_eq!(player.writes.len(), 1);
+    player.until(20.0);
+    assert_eq!(player.writes.len(), 2);
 }
 
 // S-6, C-4: KubeVirt's words may hold what changes by itself.
@@ -135,6 +167,30 @@ fn a_paused_machine_is_shown_as_paused_and_heals() {
     assert_eq!(player.condition(READY), "True Running");
     assert_eq!(player.writes.len(), 2);
     assert_eq!(player.events, ["Paused"]);
+}
+
+// S-6
+#[test]
+fn what_is_told_of_a_guest_is_kept_on_its_way_down_and_not_told_of_one_that_is_gone() {
+    let mut player = running();
+    player.set_guest(|g| says(g, "LiveMigratable", "False", "DisksNotLiveMigratable"));
+    player.set_guest(|g| says(g, "AgentConnected", "Maybe", ""));
+    player.until(10.0);
+    player.power(PowerState::Off);
+    player.set_guest(|g| g.status.as_mut().unwrap().conditions = None);
+    player.set_vm("Stopping", &ready());
+    player.until(20.0);
+    let kept = "False DisksNotLiveMigratable";
+    assert_eq!(player.condition(LIVE_MIGRATABLE), kept);
+    assert_eq!(player.condition(AGENT_CONNECTED), "Unknown AgentAnswers");
+    player.instance = None;
+    let waits = json!({"conditions": [
+        {"type": "Ready", "status": "False"}, {"type": "RestartRequired", "status": "True"},
+    ]});
+    player.set_vm("Stopped", &waits);
+    player.until(30.0);
+    assert_eq!(player.condition(LIVE_MIGRATABLE), "absent");
+    assert_eq!(player.condition(RESTART_REQUIRED), "absent");
 }
 
 // S-6, C-5: a guest on its way down loses one after the other.

@@ -124,6 +124,16 @@ fn with_restart_a_guest_that_shut_itself_down_is_on_its_way_again() {
     player.until(5.0);
     assert_eq!(player.condition(READY), "False Starting");
     assert_eq!(player.last_stop(), "none");
+
+    // The start may be over before anybody looks.
+    let mut player = running(OnGuestShutdown::Restart);
+    player.set_guest(|g| phase(g, "Succeeded"));
+    player.set_vm("Stopped", &json!({"created": true, "conditions": ready()}));
+    player.instance = Some(guest());
+    player.instance.as_mut().unwrap().metadata.uid = Some("i2".to_owned());
+    player.set_vm("Running", &json!({"created": true, "conditions": ready()}));
+    player.until(5.0);
+    assert_eq!(player.last_stop(), "none");
 }
 
 // V-16, S-5: what KubeVirt does not do by itself under this strategy wakes kite-vm at once.
@@ -245,9 +255,16 @@ fn a_machine_that_is_switched_off_says_so_in_the_write_that_says_stopped() {
     assert_eq!(player.writes.len(), 2);
     assert_eq!(player.last_stop(), "SwitchedOff i1");
     assert_eq!(player.writes[0].1.last_stop, None);
+    // Taken out of the status, it is told again; alone it is not urgent.
+    player.machine.status.as_mut().unwrap().last_stop = None;
+    player.pass();
+    assert_eq!(player.writes.len(), 2);
+    player.until(15.0);
+    assert_eq!(player.writes.len(), 3);
+    assert_eq!(player.last_stop(), "SwitchedOff i1");
     player.restart();
     player.until(100.0);
-    assert_eq!(player.writes.len(), 2);
+    assert_eq!(player.writes.len(), 3);
 }
 
 // S-8

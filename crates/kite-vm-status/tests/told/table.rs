@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{guest, machine, say, vm};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-use kite_api::condition::{READY, find};
+use kite_api::condition::{POWER_IN_SYNC, READY, find};
 use kite_api::machine::OnGuestShutdown;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
@@ -283,6 +283,25 @@ fn a_disk_error_is_a_failure_in_the_words_of_the_disk() {
     }
 }
 
+// S-2: where to look is said with KubeVirt's word.
+#[test]
+fn each_error_word_is_told_with_what_it_means() {
+    for (word, meaning) in [
+        ("CrashLoopBackOff", "failed to start several times"),
+        ("ErrorUnschedulable", "no node has room"),
+        ("ErrImagePull", "the launcher's own image"),
+        ("ImagePullBackOff", "the launcher's own image"),
+        ("ErrorPvcNotFound", "disk is not there"),
+        ("DataVolumeError", "could not be filled"),
+    ] {
+        let status = told(&machine("On"), vm(word, &json!({})), None, STOOD);
+        let message = &find(&status.conditions, READY).unwrap().message;
+        let begins = format!("KubeVirt says {word}: ");
+        assert!(message.starts_with(&begins), "{message}");
+        assert!(message.contains(meaning), "{message}");
+    }
+}
+
 // S-3, S-4
 #[test]
 fn a_guest_that_runs_proves_its_disk_whatever_an_absent_controller_left_behind() {
@@ -346,6 +365,9 @@ fn a_kind_that_is_not_served_is_not_read_as_a_machine_that_is_gone() {
         &Time(Timestamp::UNIX_EPOCH),
     );
     assert_eq!(line(&told.status), "Unknown On Unknown DependencyMissing");
+    let power = find(&told.status.conditions, POWER_IN_SYNC).unwrap();
+    let said = (power.status.as_str(), power.reason.as_str());
+    assert_eq!(said, ("Unknown", "DependencyMissing"));
     assert_eq!(told.status.virtual_machine_uid, running.virtual_machine_uid);
     assert_eq!(told.status.node_name, running.node_name);
 }

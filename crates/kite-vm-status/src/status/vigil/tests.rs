@@ -65,6 +65,7 @@ fn after_all(events: &[VirtualMachineInstance]) -> Option<&'static str> {
 #[test]
 fn how_a_guest_ended_is_told_by_what_came_before_its_end() {
     let evicted = json!({"evacuationNodeName": "n1"});
+    let asked = json!({"conditions": [{"type": "EvictionRequested", "status": "True"}]});
     let cleared = not_ready("PodTerminating");
     let lost = json!({"reason": "NodeUnresponsive"});
     let table = [
@@ -91,7 +92,11 @@ fn how_a_guest_ended_is_told_by_what_came_before_its_end() {
             ],
             Some("GuestStopped"),
         ),
-        // A drained node, by both ways that KubeVirt has.
+        // A drained node, by each way that KubeVirt has.
+        (
+            vec![guest("a", "Running", &asked), plain("Succeeded")],
+            Some("GuestEvicted"),
+        ),
         (
             vec![
                 guest("a", "Running", &evicted),
@@ -170,6 +175,8 @@ fn a_guest_that_vanished_between_two_looks_was_taken_away() {
     );
     let next = guest("b", "Scheduling", &json!({}));
     assert_eq!(after(&[plain("Running"), next]), None, "it is on again");
+    let newer = told(&[plain("Running")], Some("b"));
+    assert_eq!(newer, None, "it is on again, by a guest yet to be seen");
 }
 
 // C-7: somebody else's instance of the same name tells nothing about the machine's.
@@ -181,6 +188,8 @@ fn another_machines_guest_is_none_of_this_one() {
     foreign.metadata.owner_references = None;
     vigil.look(&foreign);
     assert_eq!(vigil.last_end(Some("v1"), Some("a")), None);
+    let beside = vigil.last_end(Some("v1"), Some("f")).unwrap();
+    assert_eq!((beside.uid.as_str(), beside.end), ("a", End::TakenAway));
     assert_eq!(vigil.last_end(Some("v2"), None), None);
     assert_eq!(vigil.last_end(None, None), None);
 }
@@ -221,6 +230,49 @@ fn a_guest_that_was_to_end_or_was_never_ready_is_not_news() {
     assert_eq!(vigil.news(On, false, None, None), None);
     vigil.look(&guest("b", "Failed", &json!({})));
     assert_eq!(vigil.news(On, false, Some("b"), None), None);
+}
+
+// C-16: a pass may come late, when another guest is there already, and somebody else's.
+#[test]
+fn how_a_guest_ended_is_still_known_when_two_others_have_come() {
+    let mut vigil = Vigil::default();
+    vigil.look(&plain("Running"));
+    assert_eq!(vigil.news(On, true, Some("a"), None), None);
+    vigil.look(&plain("Failed"));
+    vigil.look(&guest("f", "Running", &json!({})));
+    vigil.look(&guest("b", "Running", &json!({})));
+    let ended = vigil.news(On, true, Some("b"), None);
+    assert_eq!(ended, Some(End::Crashed));
+    // One of which nothing was seen but that it was there, and then was not.
+    let mut vigil = Vigil::default();
+    assert_eq!(vigil.news(On, true, Some("a"), None), None);
+    assert_eq!(vigil.news(On, true, Some("a"), None), None);
+    assert_eq!(vigil.news(On, false, None, None), Some(End::TakenAway));
+}
+
+// C-16, V-16: what a person is told, and what to do.
+#[test]
+fn each_end_is_told_with_what_comes_of_it() {
+    use OnGuestShutdown::{Restart, StayOff};
+    for (end, words) in [
+        (End::ShutDown, "has shut itself down; "),
+        (End::Crashed, "has crashed"),
+        (End::Evicted, "had to leave its node"),
+        (End::NodeLost, "node was lost"),
+        (End::TakenAway, "stopped from outside"),
+    ] {
+        let note = end.note(Restart);
+        assert!(note.contains(words), "{note}");
+        assert!(
+            note.ends_with("to switch it off, set spec.powerState: Off"),
+            "{note}"
+        );
+    }
+    let stays = End::ShutDown.note(StayOff);
+    assert!(
+        stays.contains("stays down") && stays.ends_with("set it to On"),
+        "{stays}"
+    );
 }
 
 // C-16: what stands in the status was told before this process was started.
