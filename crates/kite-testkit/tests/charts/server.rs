@@ -58,10 +58,8 @@ async fn server() -> &'static ControlPlane {
 
 /// Has the server judge each object as if it were written, without writing it.
 async fn accepted(cp: &ControlPlane, objects: &[Value]) {
-    let text: String = objects
-        .iter()
-        .map(|object| format!("---\n{object}\n"))
-        .collect();
+    let documents: Vec<_> = objects.iter().map(Value::to_string).collect();
+    let text = documents.join("\n---\n");
     let line = [
         "apply",
         "--server-side",

@@ -143,7 +143,7 @@ fn read(text: &str) -> BTreeSet<String> {
         .flat_map(|way| text.match_indices(way).map(|(at, _)| at + way.len()));
     let key = |at: usize| -> String {
         let tail = text[at..].chars();
-        tail.take_while(|c| c.is_ascii_alphanumeric()).collect()
+        tail.take_while(char::is_ascii_alphanumeric).collect()
     };
     places.map(key).collect()
 }

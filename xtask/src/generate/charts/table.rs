@@ -171,8 +171,18 @@ mod tests {
 
     use super::*;
 
-    /// Flags that are no value: the chart sets them itself, or a pod has no use for them.
-    const NOT_VALUES: [&str; 4] = ["listen", "namespace", "identity", "kubeconfig"];
+    /// Flags that are no value: the chart sets them itself, a pod has no use for them, or
+    /// they need a Secret of the user's and so come with `extraArgs` and `extraVolumes`.
+    const NOT_VALUES: [&str; 8] = [
+        "listen",
+        "namespace",
+        "identity",
+        "kubeconfig",
+        "metrics-listen",
+        "metrics-auth",
+        "tls-cert-file",
+        "tls-key-file",
+    ];
 
     // A flag that is added to a program has to be made a value, or said to be none.
     #[test]
