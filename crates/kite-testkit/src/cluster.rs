@@ -41,6 +41,9 @@ pub struct ClusterOptions {
     pub speed: f64,
     /// Whether the kinds of KubeVirt and CDI are installed and played.
     pub stand_ins: bool,
+    /// Whether Kite is there: its kinds, its rights, its processes. Without it an
+    /// [installation](crate::installed) brings them.
+    pub kite: bool,
     /// Controllers that are not started.
     pub without: Vec<&'static str>,
     /// More flags, by controller; the name `all` is for each of them.
@@ -54,6 +57,7 @@ impl Default for ClusterOptions {
         Self {
             speed: 10.0,
             stand_ins: true,
+            kite: true,
             without: Vec::new(),
             args: Vec::new(),
             control_plane: Options::default(),
@@ -82,7 +86,9 @@ impl Cluster {
             ..options.control_plane.clone()
         })
         .await?;
-        install::kite_crds(&control_plane).await?;
+        if options.kite {
+            install::kite_crds(&control_plane).await?;
+        }
         if options.stand_ins {
             install::upstream_crds(&control_plane).await?;
         }
@@ -93,7 +99,8 @@ impl Cluster {
         let mut identities = BTreeMap::new();
         // The images' namespace holds a role of kite-vm's, so it comes first.
         namespace(&client, IMAGE_NAMESPACE).await?;
-        for name in CONTROLLERS {
+        let controllers: &[&'static str] = if options.kite { &CONTROLLERS } else { &[] };
+        for &name in controllers {
             identities.insert(name, install::controller(&control_plane, name).await?);
         }
         let cluster = Self {
@@ -107,7 +114,7 @@ impl Cluster {
             cluster.start_stand_ins().await?;
             cluster.publish(IMAGE).await?;
         }
-        for name in CONTROLLERS {
+        for &name in controllers {
             if !cluster.options.without.contains(&name) {
                 cluster.run(name, name, &[]).await?;
             }

@@ -2,6 +2,7 @@
 //! see, what it costs, and that nothing is sent once nothing changes.
 
 mod domain;
+mod installed;
 mod writers;
 
 use std::time::Duration;
@@ -25,20 +26,37 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
         ..ClusterOptions::default()
     };
     let cluster = Cluster::start(options).await.unwrap();
+    let restart = async || {
+        for name in cluster.names() {
+            let status = cluster.take(&name).terminate(Duration::from_secs(25)).await;
+            assert!(
+                status.is_some_and(|s| s.success()),
+                "{name} ended with {status:?}"
+            );
+        }
+        for name in kite_testkit::cluster::CONTROLLERS {
+            cluster.run(name, name, &[]).await.unwrap();
+        }
+    };
+    whole_life(&cluster, restart).await;
+}
+
+/// The life of one user and one machine on a cluster where all six work; `restart` restarts them.
+async fn whole_life(cluster: &Cluster, restart: impl AsyncFnOnce()) {
     let audit = cluster.control_plane.audit().unwrap();
-    let alice = Tenant::new(&cluster, "alice").await;
+    let alice = Tenant::new(cluster, "alice").await;
     let client = alice.client.clone();
     let mark = || async { audit.settled_mark(&client).await.unwrap() };
     let judge = Judge::start().await.unwrap();
     // The brake holds a cluster whose last user goes (N-6).
-    Tenant::new(&cluster, "neighbour").await.create().await;
+    Tenant::new(cluster, "neighbour").await.create().await;
 
     // The server looks at new kinds again some seconds after they came, and cuts their watches.
-    quiet(&cluster).await;
+    quiet(cluster).await;
     let start = mark().await;
     alice.create().await;
-    quiet(&cluster).await;
-    Counted::since(&cluster, &client, start)
+    quiet(cluster).await;
+    Counted::since(cluster, &client, start)
         .await
         .at_most("user create", 9);
 
@@ -47,8 +65,8 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
     let born = start;
     alice.machine("web", json!({})).await;
     let machine = alice.ready("web").await;
-    quiet(&cluster).await;
-    let created = Counted::since(&cluster, &client, start).await;
+    quiet(cluster).await;
+    let created = Counted::since(cluster, &client, start).await;
     created.at_most("create to Running, 20 ticks, no domain", 23);
     assert!(created.events <= 4, "{} events", created.events);
     let status = machine.status.clone().unwrap();
@@ -61,20 +79,20 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
 
     one_owner_for_each_field(&alice.api().get("web").await.unwrap());
     every_write_is_an_apply_under_the_binarys_name(&alice).await;
-    nothing_is_sent(&cluster, &alice).await;
-    restarts_write_nothing(&cluster, &alice).await;
+    nothing_is_sent(cluster, &alice).await;
+    restarts_write_nothing(cluster, &alice, restart).await;
 
     let start = mark().await;
     alice.switch("web", PowerState::Off).await;
-    quiet(&cluster).await;
-    Counted::since(&cluster, &client, start)
+    quiet(cluster).await;
+    Counted::since(cluster, &client, start)
         .await
         .at_most("power off", 6);
 
     let start = mark().await;
     alice.switch("web", PowerState::On).await;
-    quiet(&cluster).await;
-    Counted::since(&cluster, &client, start)
+    quiet(cluster).await;
+    Counted::since(cluster, &client, start)
         .await
         .at_most("power on", 9);
 
@@ -83,12 +101,12 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
         .edit::<KiteVirtualMachine>("web", json!({"spec": {"delete": true}}))
         .await;
     alice.machine_gone("web").await;
-    quiet(&cluster).await;
-    Counted::since(&cluster, &client, start)
+    quiet(cluster).await;
+    Counted::since(cluster, &client, start)
         .await
         .at_most("delete", 12);
 
-    mirrors_only_tell(&Counted::since(&cluster, &client, born).await);
+    mirrors_only_tell(&Counted::since(cluster, &client, born).await);
 
     let seen = followed.so_far();
     every_phase_was_true_and_came_once(&seen);
@@ -96,9 +114,9 @@ async fn a_user_and_a_machine_live_their_whole_life_within_the_budget() {
 
     let start = mark().await;
     alice.delete_user().await;
-    quiet(&cluster).await;
+    quiet(cluster).await;
     // What becomes of the namespace is kite-namespace's, and counted apart.
-    Counted::since(&cluster, &client, start)
+    Counted::since(cluster, &client, start)
         .await
         .only("kite-user")
         .at_most("user delete", 10);
@@ -142,19 +160,14 @@ async fn nothing_is_sent(cluster: &Cluster, tenant: &Tenant<'_>) {
 }
 
 /// C-5: a restart lists and watches, and writes nothing.
-async fn restarts_write_nothing(cluster: &Cluster, tenant: &Tenant<'_>) {
+async fn restarts_write_nothing(
+    cluster: &Cluster,
+    tenant: &Tenant<'_>,
+    restart: impl AsyncFnOnce(),
+) {
     let audit = cluster.control_plane.audit().unwrap();
     let start = audit.settled_mark(&tenant.client).await.unwrap();
-    for name in cluster.names() {
-        let status = cluster.take(&name).terminate(Duration::from_secs(25)).await;
-        assert!(
-            status.is_some_and(|s| s.success()),
-            "{name} ended with {status:?}"
-        );
-    }
-    for name in kite_testkit::cluster::CONTROLLERS {
-        cluster.run(name, name, &[]).await.unwrap();
-    }
+    restart().await;
     quiet(cluster).await;
     let restarted = Counted::since(cluster, &tenant.client, start).await;
     let writes: Vec<_> = restarted

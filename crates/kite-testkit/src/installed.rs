@@ -1,0 +1,117 @@
+//! Kite as an administrator has it: charts installed by Helm, pods placed by the
+//! real scheduler and run by the node agent.
+//!
+//! Beside the pods everything is as in a [`Cluster`], so a scenario that takes
+//! one does not notice who started the processes. No container runs, and no
+//! image is pulled: the agent starts the binaries that cargo built.
+
+use anyhow::{Context, Result};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+
+use crate::cluster::{CONTROLLERS, Cluster, ClusterOptions};
+use crate::command_line::Output;
+use crate::control_plane::Options;
+use crate::helm::{Charts, Helm};
+use crate::install::SYSTEM_NAMESPACE;
+use crate::node_agent::{AgentOptions, NodeAgent};
+
+/// Kite's own waits at the pace at which KubeVirt and CDI are played, and the images' namespace that
+/// is there already, as values of the umbrella.
+const GROUND: [&str; 4] = [
+    "vm.imageNamespace.create=false",
+    "datavolume.tickInterval=1s",
+    "datavolume.errorHold=1s",
+    "vmStatus.errorHold=1s",
+];
+
+/// Longer than any installation takes, on a busy machine too.
+const HELM_LIMIT: &str = "--timeout=5m";
+
+/// A cluster with nodes, and charts to install.
+pub struct Installed {
+    // Dropped first: its processes are clients of the cluster.
+    /// The nodes.
+    pub agent: NodeAgent,
+    /// The cluster; of Kite it has what Helm has brought.
+    pub cluster: Cluster,
+    /// The charts with their parts.
+    pub charts: Charts,
+}
+
+impl Installed {
+    /// Two nodes, KubeVirt and CDI, and nothing of Kite.
+    pub async fn ground() -> Result<Self> {
+        let options = ClusterOptions {
+            kite: false,
+            control_plane: Options {
+                scheduler: true,
+                ..Options::default()
+            },
+            ..ClusterOptions::default()
+        };
+        Self::on(options, AgentOptions::default()).await
+    }
+
+    /// As [`Self::ground`], on a cluster and nodes as described.
+    pub async fn on(options: ClusterOptions, agent: AgentOptions) -> Result<Self> {
+        let charts = Charts::gathered().await?;
+        let cluster = Cluster::start(options).await?;
+        let agent = NodeAgent::start(&cluster.control_plane, agent).await?;
+        Ok(Self {
+            agent,
+            cluster,
+            charts,
+        })
+    }
+
+    /// Runs Helm as administrator.
+    pub async fn helm(&self, helm: Helm, args: &[&str]) -> Result<Output> {
+        helm.run(&self.cluster.control_plane, args).await
+    }
+
+    /// Installs one of the charts as a release of its own name, waits until Helm says that all is
+    /// ready, and has the garbage collector learn the new kinds.
+    pub async fn install(&self, helm: Helm, chart: &str, values: &[&str]) -> Result<String> {
+        let path = self.charts.path(chart);
+        let mut args = vec!["install", chart, &path, "--create-namespace", "--wait"];
+        args.extend(["--namespace", SYSTEM_NAMESPACE, HELM_LIMIT]);
+        args.extend(values.iter().flat_map(|value| ["--set", value]));
+        let said = self.helm(helm, &args).await?.ok();
+        let said = said.with_context(|| format!("helm install {chart}"))?;
+        self.cluster
+            .control_plane
+            .restart_controller_manager()
+            .await?;
+        Ok(said)
+    }
+
+    /// Installs the umbrella at the pace of the cluster, with more values.
+    pub async fn install_all(&self, helm: Helm, values: &[&str]) -> Result<String> {
+        self.install(helm, "kite", &[&GROUND[..], values].concat())
+            .await
+    }
+
+    /// The controllers that have a Deployment now, by name.
+    pub async fn controllers(&self) -> Result<Vec<String>> {
+        let api: Api<Deployment> = Api::namespaced(self.cluster.client().await, SYSTEM_NAMESPACE);
+        let found = api.list(&ListParams::default()).await?;
+        let names = found.iter().map(ResourceExt::name_any);
+        Ok(names
+            .filter(|n| CONTROLLERS.contains(&n.as_str()))
+            .collect())
+    }
+
+    /// Replaces the pods of a controller, as `kubectl rollout restart` does, and waits until it is done.
+    pub async fn restart(&self, controller: &str) -> Result<()> {
+        let deployment = format!("deployment/{controller}");
+        for verb in ["restart", "status"] {
+            let args = ["-n", SYSTEM_NAMESPACE, "rollout", verb, &deployment];
+            let said = self.cluster.control_plane.kubectl(&args).await?;
+            said.ok()
+                .with_context(|| format!("rollout {verb} of {controller}"))?;
+        }
+        Ok(())
+    }
+}
