@@ -9,7 +9,7 @@ use super::{File, template, yaml};
 
 /// One file for each kind.
 pub(super) fn files() -> Result<Vec<File>> {
-    kite_api::crds::all().into_iter().map(file).collect()
+    kite_api::crds::all().iter().map(file).collect()
 }
 
 /// What Helm puts between `metadata:` and the name. Each directive has its line
@@ -30,9 +30,9 @@ metadata:
 {{- end }}
 ";
 
-fn file(crd: CustomResourceDefinition) -> Result<File> {
+fn file(crd: &CustomResourceDefinition) -> Result<File> {
     let plural = &crd.spec.names.plural;
-    let text = template("crates/kite-api", ".Values.crds.enabled", &yaml(&crd)?)?;
+    let text = template("crates/kite-api", ".Values.crds.enabled", &yaml(crd)?)?;
     if text.matches("\nmetadata:\n  name:").count() != 1 {
         bail!("the CRD of {plural} has other metadata than its name");
     }
