@@ -24,6 +24,12 @@ with a sentence that names them.
 {{- if and $metrics.serviceMonitor.enabled $metrics.podMonitor.enabled }}
 {{- fail (printf "%s: metrics.serviceMonitor.enabled and metrics.podMonitor.enabled are both true, so everything would be scraped twice; choose one" .controller) }}
 {{- end }}
+{{- if and $metrics.secure.enabled (not $metrics.secure.certificateSecret) }}
+{{- fail (printf "%s: metrics.secure.enabled needs metrics.secure.certificateSecret, the name of a Secret of the type kubernetes.io/tls" .controller) }}
+{{- end }}
+{{- if and $metrics.secure.enabled (eq (int $metrics.secure.port) (int $metrics.port)) }}
+{{- fail (printf "%s: metrics.secure.port and metrics.port (%v) must differ: probes come without TLS" .controller $metrics.port) }}
+{{- end }}
 {{- if and $metrics.serviceMonitor.enabled (not $metrics.service.enabled) }}
 {{- fail (printf "%s: metrics.serviceMonitor.enabled needs metrics.service.enabled; use metrics.podMonitor.enabled where there is to be no Service" .controller) }}
 {{- end }}

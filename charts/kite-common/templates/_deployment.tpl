@@ -57,9 +57,16 @@ securityContext:
   {{- toYaml $values.podSecurityContext | nindent 2 }}
 containers:
   - {{ include "kite-common.container" . | nindent 4 | trim }}
-{{- with $values.extraVolumes }}
+{{- if or $values.extraVolumes $values.metrics.secure.enabled }}
 volumes:
+  {{- if $values.metrics.secure.enabled }}
+  - name: metrics-certificate
+    secret:
+      secretName: {{ toYaml $values.metrics.secure.certificateSecret }}
+  {{- end }}
+  {{- with $values.extraVolumes }}
   {{- tpl (toYaml .) $.root | nindent 2 }}
+  {{- end }}
 {{- end }}
 {{- with default $global.nodeSelector $values.nodeSelector }}
 nodeSelector:
@@ -83,6 +90,12 @@ image: {{ include "kite-common.image" . | toYaml }}
 imagePullPolicy: {{ $values.image.pullPolicy }}
 args:
   - --listen=0.0.0.0:{{ $values.metrics.port }}
+  {{- if $values.metrics.secure.enabled }}
+  - --metrics-listen=0.0.0.0:{{ $values.metrics.secure.port }}
+  - --metrics-auth=true
+  - --tls-cert-file={{ include "kite-common.certificateFolder" . }}/tls.crt
+  - --tls-key-file={{ include "kite-common.certificateFolder" . }}/tls.key
+  {{- end }}
   {{- include (printf "%s.args" .controller) .root | trim | nindent 2 }}
   {{- range $values.extraArgs }}
   - {{ tpl . $.root | quote }}
@@ -103,31 +116,48 @@ env:
 envFrom:
   {{- tpl (toYaml .) $.root | nindent 2 }}
 {{- end }}
+{{- $health := ternary "health" "metrics" $values.metrics.secure.enabled }}
 ports:
-  - name: metrics
+  - name: {{ $health }}
     containerPort: {{ $values.metrics.port }}
     protocol: TCP
+  {{- if $values.metrics.secure.enabled }}
+  - name: metrics
+    containerPort: {{ $values.metrics.secure.port }}
+    protocol: TCP
+  {{- end }}
 startupProbe:
-  {{- include "kite-common.probe" (list "/livez" $values.startupProbe) | nindent 2 }}
+  {{- include "kite-common.probe" (list "/livez" $health $values.startupProbe) | nindent 2 }}
 livenessProbe:
-  {{- include "kite-common.probe" (list "/livez" $values.livenessProbe) | nindent 2 }}
+  {{- include "kite-common.probe" (list "/livez" $health $values.livenessProbe) | nindent 2 }}
 readinessProbe:
-  {{- include "kite-common.probe" (list "/readyz" $values.readinessProbe) | nindent 2 }}
+  {{- include "kite-common.probe" (list "/readyz" $health $values.readinessProbe) | nindent 2 }}
 resources:
   {{- toYaml $values.resources | nindent 2 }}
 securityContext:
   {{- toYaml $values.securityContext | nindent 2 }}
-{{- with $values.extraVolumeMounts }}
+{{- if or $values.extraVolumeMounts $values.metrics.secure.enabled }}
 volumeMounts:
+  {{- if $values.metrics.secure.enabled }}
+  - name: metrics-certificate
+    mountPath: {{ include "kite-common.certificateFolder" . }}
+    readOnly: true
+  {{- end }}
+  {{- with $values.extraVolumeMounts }}
   {{- tpl (toYaml .) $.root | nindent 2 }}
+  {{- end }}
 {{- end }}
+{{- end }}
+
+{{- define "kite-common.certificateFolder" -}}
+/etc/kite/metrics-certificate
 {{- end }}
 
 {{- define "kite-common.probe" -}}
 httpGet:
   path: {{ index . 0 }}
-  port: metrics
-{{ toYaml (index . 1) }}
+  port: {{ index . 1 }}
+{{ toYaml (index . 2) }}
 {{- end }}
 
 {{- /* Spread over nodes where that is possible; what a user writes instead gets the selector when it has none. */}}

@@ -11,7 +11,7 @@ spec:
     {{- include "kite-common.selector" . | nindent 4 }}
   ports:
     - name: metrics
-      port: {{ .root.Values.metrics.port }}
+      port: {{ ternary .root.Values.metrics.secure.port .root.Values.metrics.port .root.Values.metrics.secure.enabled }}
       targetPort: metrics
       protocol: TCP
 {{- end }}
@@ -28,6 +28,12 @@ namespaceSelector:
 {{ .list }}:
   - port: metrics
     path: /metrics
+    {{- if .root.Values.metrics.secure.enabled }}
+    scheme: https
+    {{- with .root.Values.metrics.secure.endpoint }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+    {{- end }}
     {{- with .monitor.interval }}
     interval: {{ . }}
     {{- end }}

@@ -18,6 +18,9 @@ text, so that the reason of each right can be read in what is installed.
 {{- $values := .root.Values }}
 {{- if $values.rbac.create }}
 {{- $text := .root.Files.Get "files/rbac.yaml" }}
+{{- if $values.metrics.secure.enabled }}
+{{- $text = printf "%s%s" $text (.root.Files.Get "files/rbac-metrics.yaml") }}
+{{- end }}
 {{- /* By way of a mark, for the case that one of the two is called what the other was. */}}
 {{- $text = replace "namespace: kite-images\n" "namespace: @images\n" $text }}
 {{- $text = replace "namespace: kite-system\n" (printf "namespace: %s\n" (toYaml .root.Release.Namespace)) $text }}
@@ -33,7 +36,7 @@ text, so that the reason of each right can be read in what is installed.
 {{- if contains "kind:" . }}
 ---
 {{ . | trimSuffix "\n" }}
-{{- if and $values.rbac.extraRules (contains "\nkind: ClusterRole\n" .) }}
+{{- if and $values.rbac.extraRules (contains "\nkind: ClusterRole\n" .) (not (contains "-metrics\n" .)) }}
 # from rbac.extraRules
 {{ toYaml $values.rbac.extraRules }}
 {{- end }}

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use anyhow::Result;
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kite_api::labels::{EDIT_ROLE, TENANT_ROLE, VIEW_ROLE, VM_SECRETS_ROLE};
-use kite_runtime::rbac::{Rule, Scope, common};
+use kite_runtime::rbac::{METRICS_AUTH, Rule, Scope, common};
 use kite_runtime::shared_roles;
 use serde_json::{Value, json};
 
@@ -70,6 +70,9 @@ pub(super) fn files() -> Result<Vec<File>> {
         .iter()
         .map(controller_file)
         .collect::<Result<Vec<_>>>()?;
+    for controller in controllers() {
+        files.push(metrics_file(controller.name)?);
+    }
     files.push(shared_file()?);
     files.push(aggregated_file()?);
     Ok(files)
@@ -92,6 +95,20 @@ fn controller_file(controller: &Controller) -> Result<File> {
     Ok(File {
         path: format!("charts/{name}/files/rbac.yaml"),
         text,
+    })
+}
+
+/// What a controller needs beside that where its metrics ask who reads them.
+fn metrics_file(controller: &str) -> Result<File> {
+    let name = format!("{controller}-metrics");
+    let rules: Vec<&Rule> = METRICS_AUTH.iter().collect();
+    let role = role(&name, Scope::Cluster, &rules)?;
+    let binding = binding_of(&name, controller, Scope::Cluster)?;
+    Ok(File {
+        path: format!("charts/{controller}/files/rbac-metrics.yaml"),
+        text: format!(
+            "# {MARK} from METRICS_AUTH of crates/kite-runtime. Change it there.\n{role}{binding}"
+        ),
     })
 }
 
@@ -197,6 +214,11 @@ fn policy(rule: &Rule) -> PolicyRule {
 }
 
 fn binding(name: &str, scope: Scope) -> Result<String> {
+    binding_of(name, name, scope)
+}
+
+/// Gives a role to a controller's account.
+fn binding_of(name: &str, account: &str, scope: Scope) -> Result<String> {
     let body = yaml(&json!({
         "apiVersion": API_VERSION,
         "kind": kind(scope, "Binding"),
@@ -208,7 +230,7 @@ fn binding(name: &str, scope: Scope) -> Result<String> {
         },
         "subjects": [{
             "kind": "ServiceAccount",
-            "name": name,
+            "name": account,
             "namespace": OWN_NAMESPACE,
         }],
     }))?;

@@ -171,8 +171,8 @@ mod tests {
 
     use super::*;
 
-    /// Flags that are no value: the chart sets them itself, a pod has no use for them, or
-    /// they need a Secret of the user's and so come with `extraArgs` and `extraVolumes`.
+    /// Flags that are no value: the chart sets them itself, also from `metrics.secure`, or a
+    /// pod has no use for them.
     const NOT_VALUES: [&str; 8] = [
         "listen",
         "namespace",
