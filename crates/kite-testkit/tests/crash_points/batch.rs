@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::fault_layer::{Act, Match, Rule};
+use kite_testkit::snapshot::assert_same;
 use kite_testkit::wait::eventually;
 
 use crate::lives::{Kind, Lives, Step, is_record};
-use crate::snapshot::assert_same;
 use crate::state::{self, Made, State};
 use crate::world::World;
 

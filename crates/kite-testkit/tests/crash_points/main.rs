@@ -9,17 +9,14 @@
 
 mod batch;
 mod lives;
-#[path = "../replicas/snapshot.rs"]
-#[allow(dead_code)]
-mod snapshot;
 mod state;
 mod world;
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use kite_testkit::bystander;
 use kite_testkit::cluster::CONTROLLERS;
+use kite_testkit::{bystander, snapshot};
 
 use crate::batch::{Calm, Tried};
 use crate::lives::{Kind, Lives, Step};

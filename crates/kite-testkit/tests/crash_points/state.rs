@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::Secret;
 use kite_testkit::audit::Mark;
+use kite_testkit::snapshot::{CLUSTER_WIDE, NAMESPACED, list, plain};
 use kube::{Api, ResourceExt as _};
 
 use crate::lives::{Kind, Lives};
-use crate::snapshot::{CLUSTER_WIDE, NAMESPACED, list, plain};
 use crate::world::World;
 
 /// The objects of one life, by kind and name.

@@ -8,7 +8,7 @@ use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kite_testkit::fault_layer::{Act, Answer, EventAct, EventMatch, FaultLayer, Link, Match};
-use kite_testkit::{install, wait};
+use kite_testkit::{Cluster, KiteOptions, KiteProcess, install, wait};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::config::Kubeconfig;
 use kube::{Api, Client, ResourceExt as _};
@@ -27,6 +27,7 @@ struct Bench {
     faults: FaultLayer,
     through: Api<ConfigMap>,
     direct: Api<ConfigMap>,
+    cluster: &'static Cluster,
     _turn: MutexGuard<'static, ()>,
 }
 
@@ -57,8 +58,22 @@ impl Bench {
             faults,
             through: Api::namespaced(Client::try_from(config).unwrap(), namespace),
             direct: Api::namespaced(client, namespace),
+            cluster,
             _turn: turn,
         }
+    }
+
+    /// A process that the layer may kill; it has no rights, and need not get far.
+    async fn process(&self) -> Arc<KiteProcess> {
+        let options = KiteOptions {
+            wait_ready: false,
+            ..self
+                .cluster
+                .kite_options("kite-service", "kite-service", &[])
+        };
+        let plane = &self.cluster.control_plane;
+        self.faults.run(plane, options).await.unwrap();
+        self.faults.process()
     }
 
     /// Writes a value through the layer; the code of a refusal, or 0 when there was no answer.
@@ -161,6 +176,27 @@ async fn what_a_rule_does_to_a_request_the_server_and_the_client_see() {
     }));
     assert!(bench.write("after", "1").await.is_ok());
     assert_eq!(bench.there("before").await.as_deref(), Some("1"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_process_dies_before_a_request_is_sent_when_it_is_applied_or_when_it_is_answered() {
+    let bench = Bench::new("layer-kills").await;
+    for (act, name, answer, there) in [
+        (Act::KillBefore, "unsent", Err(0), None),
+        (Act::KillAfterApplied, "applied", Err(0), Some("1")),
+        (Act::KillAfterReply, "answered", Ok(()), Some("1")),
+    ] {
+        let process = bench.process().await;
+        let killing = bench.faults.on(Match::writes().named(name)).then(act);
+        assert!(process.process().exited().is_none(), "{name}: too early");
+        assert_eq!(bench.write(name, "1").await.map(drop), answer, "{name}");
+        let dead = async || process.process().exited();
+        let died = wait::eventually("the process's end", LIMIT, dead).await;
+        died.unwrap();
+        assert_eq!(bench.there(name).await.as_deref(), there, "{name}");
+        assert_eq!(killing.hits(), 1, "{name}");
+        killing.end();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -3,7 +3,6 @@
 
 mod copies;
 mod election;
-mod snapshot;
 mod unelected;
 use tokio::sync::Mutex;
 

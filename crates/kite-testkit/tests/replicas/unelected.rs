@@ -17,9 +17,9 @@ use serde_json::json;
 
 use crate::TURN;
 use crate::copies::{run_all, stop_all};
-use crate::snapshot::{alike, assert_same, exact};
 use kite_testkit::counted::{Counted, quiet};
 use kite_testkit::followed::Followed;
+use kite_testkit::snapshot::{alike, assert_same, exact};
 use kite_testkit::tenant::{LONG, REPAIR, Tenant, conditions, phase, user_conditions};
 
 /// What was seen of one life.

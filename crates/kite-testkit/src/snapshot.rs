@@ -1,4 +1,6 @@
 //! Objects as text: byte for byte, or without what differs between any two lives.
+//!
+//! What is equal is decided here, what should be equal is the scenario's.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +9,10 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
 
 /// Group, version, kind and plural.
-pub(crate) type Kind = (&'static str, &'static str, &'static str, &'static str);
+pub type Kind = (&'static str, &'static str, &'static str, &'static str);
 
 /// Everything that can be Kite's in a namespace, and what people put beside it.
-pub(crate) const NAMESPACED: [Kind; 12] = [
+pub const NAMESPACED: [Kind; 12] = [
     (
         "kite.dev",
         "v1alpha1",
@@ -40,7 +42,8 @@ pub(crate) const NAMESPACED: [Kind; 12] = [
     ("", "v1", "ConfigMap", "configmaps"),
 ];
 
-pub(crate) const CLUSTER_WIDE: [Kind; 3] = [
+/// What is Kite's and in no namespace, and the namespaces themselves.
+pub const CLUSTER_WIDE: [Kind; 3] = [
     ("kite.dev", "v1alpha1", "KiteUser", "kiteusers"),
     ("kite.dev", "v1alpha1", "KiteHostClaim", "kitehostclaims"),
     ("", "v1", "Namespace", "namespaces"),
@@ -64,11 +67,12 @@ const OWN: [&str; 13] = [
     "kite.dev/rendered-hash",
 ];
 
-pub(crate) async fn list(
-    client: &Client,
-    kind: &Kind,
-    namespace: Option<&str>,
-) -> Vec<DynamicObject> {
+/// The objects of a kind, of one namespace or of all.
+///
+/// # Panics
+///
+/// When the server does not list them.
+pub async fn list(client: &Client, kind: &Kind, namespace: Option<&str>) -> Vec<DynamicObject> {
     let (group, version, name, plural) = kind;
     let kind = GroupVersionKind::gvk(group, version, name);
     let resource = ApiResource::from_gvk_with_plural(&kind, plural);
@@ -80,7 +84,7 @@ pub(crate) async fn list(
 }
 
 /// Every object of a namespace as the server has it, by kind and name.
-pub(crate) async fn exact(client: &Client, namespace: &str) -> BTreeMap<String, String> {
+pub async fn exact(client: &Client, namespace: &str) -> BTreeMap<String, String> {
     let mut objects = BTreeMap::new();
     for kind in &NAMESPACED {
         for object in list(client, kind, Some(namespace)).await {
@@ -92,7 +96,7 @@ pub(crate) async fn exact(client: &Client, namespace: &str) -> BTreeMap<String, 
 }
 
 /// Every object of a tenant without what is only its own, by kind and name.
-pub(crate) async fn alike(client: &Client, tenant: &str) -> BTreeMap<String, String> {
+pub async fn alike(client: &Client, tenant: &str) -> BTreeMap<String, String> {
     let mut objects = BTreeMap::new();
     for kind in NAMESPACED.iter().chain(&CLUSTER_WIDE) {
         let namespaced = NAMESPACED.contains(kind);
@@ -106,7 +110,8 @@ pub(crate) async fn alike(client: &Client, tenant: &str) -> BTreeMap<String, Str
     objects
 }
 
-pub(crate) fn plain(kind: &str, object: DynamicObject, tenant: &str) -> String {
+/// An object of a tenant without what is only its own.
+pub fn plain(kind: &str, object: DynamicObject, tenant: &str) -> String {
     let mut value = serde_json::to_value(object).unwrap();
     let fields = value.as_object_mut().unwrap();
     match kind {
@@ -172,11 +177,7 @@ fn scrub(text: &str) -> String {
 }
 
 /// Asserts that two snapshots are the same, and shows the lines that differ.
-pub(crate) fn assert_same(
-    what: &str,
-    one: &BTreeMap<String, String>,
-    other: &BTreeMap<String, String>,
-) {
+pub fn assert_same(what: &str, one: &BTreeMap<String, String>, other: &BTreeMap<String, String>) {
     let names = |all: &BTreeMap<String, String>| all.keys().cloned().collect::<Vec<_>>();
     assert_eq!(names(one), names(other), "{what}");
     let mut differences = Vec::new();
