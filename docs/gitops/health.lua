@@ -42,6 +42,11 @@ if metadata.deletionTimestamp ~= nil then
   return answer("Progressing", message)
 end
 
+-- By its specification, before the object itself goes: nobody looks at its generation any more.
+if is("Deleting", "True") then
+  return answer("Progressing", conditions.Deleting.message)
+end
+
 -- The API server starts with -1, so a fresh object is never taken for a finished one.
 local observed = tonumber(status.observedGeneration)
 if observed == nil or observed ~= tonumber(metadata.generation) then

@@ -49,11 +49,18 @@ fn has(object: &Value, type_: &str, reason: &str) -> bool {
         .any(|c| c["type"] == type_ && c["status"] != "True" && c["reason"] == reason)
 }
 
+/// Whether the generation that stands there was looked at.
+fn is_seen(object: &Value) -> bool {
+    object["status"]["observedGeneration"] == object["metadata"]["generation"]
+}
+
 /// What Argo CD should say where kstatus says this.
 fn expected(recorded: &Recorded) -> &'static str {
     let Recorded { kstatus, object } = recorded;
-    let by_a_person =
+    let is_paused =
         has(object, "ResourcesApplied", "ReconciliationPaused") || has(object, "Ready", "Paused");
+    // What nobody has looked at yet stands still for nobody.
+    let by_a_person = is_paused && is_seen(object);
     match kstatus.as_str() {
         "Current" => "Healthy",
         "InProgress" if by_a_person => "Suspended",
@@ -99,6 +106,74 @@ fn a_machine_that_is_off_on_purpose_is_healthy() {
             ("Healthy", whole)
         );
     }
+}
+
+// C-11, S-9, V-16, V-20, V-21: what people look at for longer says what is the matter.
+#[test]
+fn a_guest_that_stays_down_a_lost_node_and_a_blocked_deletion_say_what_to_do() {
+    for (type_, reason, status, words) in [
+        (
+            "Stalled",
+            "GuestShutDown",
+            "Degraded",
+            "to start it, set spec.powerState",
+        ),
+        (
+            "Ready",
+            "NodeUnreachable",
+            "Progressing",
+            "look at the node",
+        ),
+        (
+            "Deleting",
+            "DeletionBlocked",
+            "Progressing",
+            "held by the finalizer",
+        ),
+        (
+            "Stalled",
+            "HostNameTaken",
+            "Degraded",
+            "choose another domainPrefix",
+        ),
+        (
+            "Stalled",
+            "NamespaceNotPrepared",
+            "Degraded",
+            "kubectl create rolebinding",
+        ),
+        (
+            "Stalled",
+            "NamespaceOrphaned",
+            "Degraded",
+            "kubectl annotate namespace",
+        ),
+    ] {
+        let says = |r: &Recorded| {
+            let conditions = r.object["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            conditions.any(|c| c["type"] == type_ && c["reason"] == reason)
+        };
+        let answers: Vec<Health> = recorded()
+            .iter()
+            .filter(|r| says(r) && (type_ == "Deleting" || is_seen(&r.object)))
+            .map(|r| health(&r.object))
+            .collect();
+        assert!(!answers.is_empty(), "no recorded object is {reason}");
+        for answer in answers {
+            assert_eq!(answer.status, status, "{reason}: {}", answer.message);
+            assert!(
+                answer.message.contains(words),
+                "{reason}: {}",
+                answer.message
+            );
+        }
+    }
+    // Also a deletion by the specification, of an object that does not go yet.
+    let by_spec = recorded().into_iter().filter(|r| {
+        r.object["metadata"]["deletionTimestamp"].is_null() && r.object["spec"]["delete"] == true
+    });
+    assert!(by_spec.count() > 0);
 }
 
 fn object(kind: &str, generation: i64, status: &Value) -> Value {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Namespace, Service};
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota, Service};
 use kite_api::KiteVirtualMachine;
+use kite_api::condition::DOMAIN_READY;
 use kite_testkit::cluster::IMAGE_NAMESPACE;
 use kite_testkit::install;
 use kite_testkit::kstatus::Judge;
@@ -25,7 +26,7 @@ const FAILED: &str = "Failed";
 /// specification has beyond the smallest, the word by which the stand-ins bring the trouble about,
 /// the verdict, and a condition with what it says.
 const NEW: &str = r#"
-    fine          |                                          |                      | Current    | Ready=True Running
+    fine          | {"domainPrefix": "shop"}                 |                      | Current    | Ready=True Running
     off           | {"powerState": "Off"}                    |                      | Current    | Ready=True Stopped
     agent         |                                          | agent-connected      | Current    | Ready=True Running
     newer         |                                          | webhook-adds         | Current    | Ready=True Running
@@ -40,6 +41,7 @@ const NEW: &str = r#"
     unheard-of    |                                          | printable-status=Levitating          | InProgress | Ready=Unknown Unknown
     paused        |                                          |                      | InProgress | ResourcesApplied=False ReconciliationPaused
 
+    host-taken    | {"domainPrefix": "shop"}                 |                      | Failed     | Stalled=True HostNameTaken
     reserved      | {"domainPrefix": "www"}                  |                      | Failed     | Stalled=True InvalidSpec
     no-image      | {"image": "not-there"}                   |                      | Failed     | Stalled=True ImageNotFound
     in-the-way    |                                          |                      | Failed     | Stalled=True NameConflict
@@ -79,7 +81,7 @@ fn case(line: &'static str) -> Case {
     }
 }
 
-// C-9, C-11, C-15, S-2, D-4, V-4, V-10, V-17: every trouble of a machine that is being made.
+// C-9, C-11, C-15, S-2, D-4, V-4, V-10, V-14, V-17: every trouble of a machine that is being made.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_machine_is_failed_exactly_when_a_person_must_act() {
     let tenant = Tenant::new(cluster().await, "new").await;
@@ -101,6 +103,10 @@ async fn a_new_machine_is_failed_exactly_when_a_person_must_act() {
                 .unwrap();
         } else {
             tenant.machine(case.name, case.spec.clone()).await;
+        }
+        if case.name == "fine" {
+            // Its host name is to be taken before the other asks for it.
+            tenant.says("fine", DOMAIN_READY, "Held").await;
         }
     }
     all_come_to(&seen, &cases).await;
@@ -150,9 +156,14 @@ const LIVING: &str = r#"
     stays-off     | {"onGuestShutdown": "StayOff"}           | guest-shutdown       | Failed     | Stalled=True GuestShutDown
     lost-disk     | {"powerState": "Off"}                    |                      | Failed     | Stalled=True DiskLost
     bad-edit        |                                          |                      | Failed     | Stalled=True InvalidSpec
+    held          |                                          | vmi-finalizer-stays  | Terminating | Deleting=True DeletionBlocked
+    held-by-word  |                                          | vmi-finalizer-stays  | InProgress | Deleting=True DeletionBlocked
 "#;
 
-// C-11, S-2, S-9, V-5, V-15, V-16: every trouble of a machine that was Ready.
+/// Those that are deleted, and go when nothing holds them any more.
+const DELETED: [&str; 2] = ["held", "held-by-word"];
+
+// C-11, S-2, S-9, V-5, V-15, V-16, V-21: every trouble of a machine that was Ready.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_living_machine_is_failed_exactly_when_a_person_must_act() {
     let tenant = Tenant::new(cluster().await, "living").await;
@@ -179,6 +190,14 @@ async fn a_living_machine_is_failed_exactly_when_a_person_must_act() {
         .await
         .unwrap();
     ask(&tenant, &cases, true).await;
+    let machines = tenant.api::<KiteVirtualMachine>();
+    machines
+        .delete("held", &DeleteParams::default())
+        .await
+        .unwrap();
+    tenant
+        .edit::<KiteVirtualMachine>("held-by-word", json!({"spec": {"delete": true}}))
+        .await;
     all_come_to(&seen, &cases).await;
 
     ask(&tenant, &cases, false).await;
@@ -203,7 +222,10 @@ async fn a_living_machine_is_failed_exactly_when_a_person_must_act() {
     .await;
     let on = json!({"spec": {"powerState": "On"}});
     tenant.edit::<KiteVirtualMachine>("stays-off", on).await;
-    for case in &cases {
+    for name in DELETED {
+        tenant.gone::<KiteVirtualMachine>(name, LIMIT).await;
+    }
+    for case in cases.iter().filter(|case| !DELETED.contains(&case.name)) {
         let well = |_: &KiteVirtualMachine, verdict: &str| verdict == CURRENT;
         reached(&seen, case.name, "Current again", LIMIT, well).await;
         println!("{}: {:?}", case.name, seen.verdicts(case.name));
@@ -214,6 +236,51 @@ async fn a_living_machine_is_failed_exactly_when_a_person_must_act() {
         "a migration is no trouble"
     );
     seen.was_right_at_every_event();
+}
+
+// C-11, C-20, V-17: the same machine in a namespace without room for it, and in one where Kite may not make its Secrets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_machine_in_a_namespace_that_is_not_fit_is_failed_exactly_when_a_person_must_act() {
+    let cluster = cluster().await;
+    let full = Tenant::new(cluster, "full").await;
+    crate::users::without_quota(&full).await;
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "tight", "namespace": "full"},
+        "spec": {"hard": {"count/virtualmachines.kubevirt.io": "0"}},
+    });
+    install::apply(&full.client, &quota.to_string())
+        .await
+        .unwrap();
+    let counted = |q: &ResourceQuota| q.status.as_ref().is_some_and(|s| s.used.is_some());
+    full.until("tight", LIMIT, counted).await;
+    let bare = Tenant::new(cluster, "bare").await;
+    bare.make().await;
+    let judge = Arc::new(Judge::start().await.unwrap());
+    let of = async |place: &Place| {
+        Seen::<KiteVirtualMachine>::start(place.api(), Arc::clone(&judge)).await
+    };
+    let (in_full, in_bare) = (of(&full).await, of(&bare).await);
+    for place in [&full, &bare] {
+        place.machine("web", json!({})).await;
+    }
+    let quota = cases("web | | | InProgress | ResourcesApplied=False QuotaExceeded");
+    let right = cases("web | | | Failed | Stalled=True NamespaceNotPrepared");
+    all_come_to(&in_full, &quota).await;
+    all_come_to(&in_bare, &right).await;
+    never_too_early(&in_full, &quota);
+    never_too_early(&in_bare, &right);
+
+    let quotas = full.api::<ResourceQuota>();
+    quotas
+        .delete("tight", &DeleteParams::default())
+        .await
+        .unwrap();
+    bare.prepare().await;
+    for seen in [in_full, in_bare] {
+        let well = |_: &KiteVirtualMachine, verdict: &str| verdict == CURRENT;
+        reached(&seen, "web", "Current again", LIMIT, well).await;
+        seen.was_right_at_every_event();
+    }
 }
 
 /// Asks the stand-ins for every word of the table, or takes them all back.
@@ -272,9 +339,10 @@ async fn mend(tenant: &Tenant<'_>, cases: &[Case]) {
         .delete("in-the-way", &DeleteParams::default())
         .await
         .unwrap();
-    tenant
-        .edit::<KiteVirtualMachine>("reserved", json!({"spec": {"domainPrefix": null}}))
-        .await;
+    for name in ["reserved", "host-taken"] {
+        let none = json!({"spec": {"domainPrefix": null}});
+        tenant.edit::<KiteVirtualMachine>(name, none).await;
+    }
     let go_on = json!({"metadata": {"annotations": {"kite.dev/paused": null}}});
     tenant.edit::<KiteVirtualMachine>("paused", go_on).await;
 }

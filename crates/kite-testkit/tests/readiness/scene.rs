@@ -28,7 +28,10 @@ pub(crate) async fn cluster() -> &'static Cluster {
         .get_or_init(|| async {
             let options = ClusterOptions {
                 // As long as a busy machine may take between two ticks of a clone that goes on.
-                args: vec![("kite-datavolume", "--stuck-after=30s".to_owned())],
+                args: vec![
+                    ("kite-datavolume", "--stuck-after=30s".to_owned()),
+                    ("kite-vm", "--deletion-patience=5s".to_owned()),
+                ],
                 ..ClusterOptions::default()
             };
             let cluster = Cluster::start(options).await.unwrap();
