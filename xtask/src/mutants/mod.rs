@@ -111,7 +111,7 @@ fn command(name: &str, files: &[&Source], tests: &[String]) -> Command {
         command.arg("--file").arg(&file.path);
     }
     for test in tests {
-        command.arg(format!("--cargo-test-arg={test}"));
+        command.arg(format!("--cargo-arg={test}"));
     }
     command
 }
