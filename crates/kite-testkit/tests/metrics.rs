@@ -17,7 +17,7 @@ use kite_testkit::pki::Authority;
 use kite_testkit::programs::{Program, find};
 use kite_testkit::tenant::{LONG, Tenant};
 use kite_testkit::wait::eventually;
-use kite_testkit::{Cluster, ClusterOptions, Identity, http_get, install};
+use kite_testkit::{Cluster, ClusterOptions, Identity, KiteProcess, http_get, install};
 use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -49,7 +49,7 @@ async fn what_the_six_tell_is_complete_bounded_and_can_be_kept_from_strangers() 
 }
 
 async fn scrape(cluster: &Cluster, name: &str) -> String {
-    let address = cluster.with(name, |process| process.address());
+    let address = cluster.with(name, KiteProcess::address);
     let (status, text) = http_get::get(address, "/metrics").await.unwrap();
     assert_eq!(status, 200, "{text}");
     text
@@ -336,7 +336,7 @@ async fn whoever_may_read_reads_and_nobody_else(cluster: &Cluster) {
 
 /// Probes need neither token nor certificate, and the metrics are not beside them any more.
 async fn probes_stay_plain_and_open(cluster: &Cluster) {
-    let address = cluster.with("secured", |process| process.address());
+    let address = cluster.with("secured", KiteProcess::address);
     for (path, status) in [("/livez", 200), ("/readyz", 200), ("/metrics", 404)] {
         let (answer, _) = http_get::get(address, path).await.unwrap();
         assert_eq!(answer, status, "{path}");

@@ -62,10 +62,9 @@ fn line(metric: &Metric) -> String {
 
 /// What a process may take for a label of `kite_object_conditions`.
 fn reasons() -> File {
-    let words: String = messages::words()
-        .iter()
-        .map(|word| format!("    \"{word}\",\n"))
-        .collect();
+    let words = messages::words();
+    let words: Vec<_> = words.iter().map(|w| format!("    \"{w}\",\n")).collect();
+    let words = words.concat();
     File {
         path: "crates/kite-runtime/src/metrics/reasons.rs".to_owned(),
         text: format!(

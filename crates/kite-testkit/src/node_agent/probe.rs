@@ -235,7 +235,7 @@ mod tests {
 
     use super::*;
 
-    fn container(probe: serde_json::Value) -> Container {
+    fn container(probe: &serde_json::Value) -> Container {
         serde_json::from_value(json!({
             "name": "a",
             "ports": [{"name": "metrics", "containerPort": 8080}],
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn a_probe_has_the_defaults_of_the_api_and_finds_a_named_port() {
         let ip = Ipv4Addr::new(127, 1, 2, 3);
-        let probe = container(json!({"httpGet": {"path": "/livez", "port": "metrics"}}));
+        let probe = container(&json!({"httpGet": {"path": "/livez", "port": "metrics"}}));
         let check = Probes::of(&probe, ip).unwrap().liveness.unwrap();
         let address = SocketAddr::from((ip, 8080));
         assert_eq!(
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn a_probe_that_cannot_be_carried_out_is_refused() {
         let ip = Ipv4Addr::LOCALHOST;
-        let refused = |probe| Probes::of(&container(probe), ip).unwrap_err();
+        let refused = |probe| Probes::of(&container(&probe), ip).unwrap_err();
         assert!(refused(json!({"exec": {"command": ["true"]}})).contains("httpGet and tcpSocket"));
         assert!(refused(json!({"tcpSocket": {"port": "http"}})).contains("http"));
     }

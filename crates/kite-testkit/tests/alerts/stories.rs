@@ -26,7 +26,8 @@ const FOLDER: &str = "crates/kite-testkit/tests/alerts/stories";
 #[serde(deny_unknown_fields)]
 pub(super) struct Story {
     /// In a few words.
-    story: String,
+    #[serde(rename = "story")]
+    told: String,
     /// Series with their values, minute by minute, as promtool writes them.
     series: BTreeMap<String, String>,
     then: Vec<Moment>,
@@ -103,7 +104,7 @@ impl Story {
             })
             .collect();
         json!({
-            "name": format!("{name}: {}", self.story),
+            "name": format!("{name}: {}", self.told),
             "interval": STEP,
             "input_series": series,
             "alert_rule_test": moments,

@@ -49,8 +49,8 @@ pub async fn world() -> &'static World {
                 speed: 4.0,
                 stand_ins: false,
                 without: others.collect(),
-                args: Vec::new(),
                 control_plane,
+                ..ClusterOptions::default()
             };
             let cluster = Cluster::start(options).await.unwrap();
             let hand = ByHand::new(cluster.client().await, "early").await.unwrap();

@@ -182,7 +182,7 @@ uses the metrics themselves, so that it is not empty where no rules are installe
 ";
 
 fn section(title: &str, wanted: impl Fn(&Alert) -> bool) -> String {
-    let lines: String = alerts()
+    let lines: Vec<_> = alerts()
         .filter(|alert| wanted(alert))
         .map(|alert| {
             format!(
@@ -197,6 +197,7 @@ fn section(title: &str, wanted: impl Fn(&Alert) -> bool) -> String {
     if lines.is_empty() {
         return String::new();
     }
+    let lines = lines.concat();
     format!(
         "\n## {title}\n\n| Alert | Severity | After | What it means |\n|---|---|---|---|\n{lines}"
     )
