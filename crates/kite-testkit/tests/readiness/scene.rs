@@ -29,7 +29,7 @@ pub(crate) async fn cluster() -> &'static Cluster {
             let options = ClusterOptions {
                 // As long as a busy machine may take between two ticks of a clone that goes on.
                 args: vec![
-                    ("kite-datavolume", "--stuck-after=30s".to_owned()),
+                    ("kite-datavolume", "--stuck-after=60s".to_owned()),
                     ("kite-vm", "--deletion-patience=5s".to_owned()),
                 ],
                 ..ClusterOptions::default()
