@@ -45,10 +45,21 @@ text, so that the reason of each right can be read in what is installed.
 {{- end }}
 {{- end }}
 
-{{- /* The namespace of the published images, for those whose rights name it. */}}
+{{- /*
+The namespace of the published images, for those whose rights name it. One that is there
+already is left to whoever made it; Helm would refuse to own it. Where the cluster is not
+asked, as by helm template, it is among the objects.
+*/}}
 {{- define "kite-common.imagenamespace" -}}
 {{- $images := .root.Values.imageNamespace }}
+{{- $there := dict }}
 {{- if $images.create }}
+{{- $there = lookup "v1" "Namespace" "" $images.name }}
+{{- end }}
+{{- $maker := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $there }}
+{{- $from := dig "metadata" "annotations" "meta.helm.sh/release-namespace" "" $there }}
+{{- $own := and (eq $maker .root.Release.Name) (eq $from .root.Release.Namespace) }}
+{{- if and $images.create (or (not $there) $own) }}
 apiVersion: v1
 kind: Namespace
 metadata:
