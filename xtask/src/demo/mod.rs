@@ -37,6 +37,9 @@ pub(crate) struct DemoOptions {
     /// How long a namespace stays after its user went; ten minutes in life.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration)]
     grace_period: Duration,
+    /// Have Helm install Kite from its charts, in pods that a stand-in for a node runs.
+    #[arg(long, conflicts_with = "release")]
+    helm: bool,
     /// Build Kite as it is shipped: smaller and faster, and it takes minutes.
     #[arg(long)]
     release: bool,
@@ -95,7 +98,7 @@ async fn start(options: &DemoOptions, files: &Files, report: &Report) -> Result<
     } else {
         Profile::Dev
     };
-    let binaries = prepare(profile, report).await?;
+    let binaries = prepare(profile, options.helm, report).await?;
     let plan = Plan {
         files: files.clone(),
         binaries,
@@ -103,6 +106,7 @@ async fn start(options: &DemoOptions, files: &Files, report: &Report) -> Result<
         stand_ins: true,
         speed: options.speed,
         namespace_grace: Some(options.grace_period),
+        helm: options.helm,
     };
     Cluster::start(&plan, report).await
 }

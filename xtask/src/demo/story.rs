@@ -54,12 +54,11 @@ impl<'a> Story<'a> {
         let audit = control_plane.audit()?;
         let client = control_plane.admin_client().await?;
         audit.settled_mark(&client).await?;
-        let starts = cluster.kite().iter().map(|member| member.works_after);
         let title = Title {
             text: "the six processes start",
             limit: None,
         };
-        let start = Entry::count(title, starts.sum(), &audit.all()?);
+        let start = Entry::count(title, cluster.took(), &audit.all()?);
         Ok(Self {
             report,
             client,
@@ -133,13 +132,13 @@ impl<'a> Story<'a> {
     }
 
     fn show_logs(&self, concerned: &[Controller]) {
-        for controller in concerned {
-            let log = self.cluster.files().log(controller.name());
+        let kite = self.cluster.kite().iter();
+        for member in kite.filter(|member| concerned.contains(&member.controller)) {
             tell(&format!(
                 "\n-- the end of the log of {}:",
-                controller.name()
+                member.controller.name()
             ));
-            tell(&tail(&log, LOG_LINES));
+            tell(&tail(member.log(), LOG_LINES));
         }
     }
 
@@ -178,9 +177,11 @@ impl<'a> Story<'a> {
         for member in self.cluster.kite() {
             let mut row = vec![
                 member.controller.name().to_owned(),
-                format!("{} ms", member.works_after.as_millis()),
+                member
+                    .works_after
+                    .map_or_else(|| "–".to_owned(), |time| format!("{} ms", time.as_millis())),
             ];
-            row.extend(memory(member.process.memory()));
+            row.extend(memory(member.memory()));
             table.row(row);
         }
         for (name, _, resident) in self.cluster.others() {

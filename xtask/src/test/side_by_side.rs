@@ -38,6 +38,18 @@ struct Program {
     folder: PathBuf,
 }
 
+/// Programs that belong together under the name of the first: what Helm, the scheduler and
+/// Prometheus do with the charts.
+const TOGETHER: [&str; 5] = ["charts", "installed", "guide", "alerts", "node_agent"];
+
+impl Program {
+    /// Whether a name means the whole program, and not tests in it.
+    fn is_called(&self, name: &str) -> bool {
+        let own = self.name.rsplit(' ').next().unwrap_or_default();
+        own == name || (name == TOGETHER[0] && TOGETHER.contains(&own))
+    }
+}
+
 /// A program at work.
 struct Running {
     program: Program,
@@ -158,7 +170,7 @@ fn start(
     let output = outputs.join(program.executable.file_name().unwrap_or_default());
     let file = File::create(&output)?;
     let child = Command::new(&program.executable)
-        .args(name)
+        .args(name.filter(|name| !program.is_called(name)))
         // The figures that a passing scenario prints are part of the result.
         .arg("--show-output")
         .current_dir(&program.folder)
@@ -224,6 +236,14 @@ mod tests {
             program(r#"{"reason":"build-finished","success":true}"#),
             None
         );
+    }
+
+    #[test]
+    fn a_program_is_run_whole_by_its_name_and_the_charts_with_what_is_tried_on_them() {
+        assert!(named("kite-vm life").is_called("life"));
+        assert!(named("kite-testkit installed").is_called("charts"));
+        assert!(!named("kite-testkit installed").is_called("install"));
+        assert!(!named("kite-testkit life").is_called("charts"));
     }
 
     #[test]

@@ -46,11 +46,14 @@ impl Profile {
 
 /// Has the control plane's programs and Kite's binaries ready; returns the
 /// folder of the latter. Binaries in `KITE_BIN_DIR` are taken as they are.
-pub(crate) async fn prepare(profile: Profile, report: &Report) -> Result<PathBuf> {
+pub(crate) async fn prepare(profile: Profile, helm: bool, report: &Report) -> Result<PathBuf> {
     report
         .line("control plane: looking for etcd, kube-apiserver, kube-controller-manager, kubectl");
     let began = Instant::now();
     let found = programs::find_all(&PROGRAMS).await?;
+    if helm {
+        programs::find_all(&[Program::Scheduler, Program::Helm]).await?;
+    }
     let folder = found[0].parent().context("a program is in a folder")?;
     report.line(&format!(
         "control plane: {} ({:.1} s)",

@@ -11,11 +11,15 @@ use anyhow::{Context, Result, bail};
 use futures::future::{join_all, try_join_all};
 use kite_api::labels::Controller;
 use kite_testkit::process::Process;
-use kite_testkit::{ControlPlane, Identity, KiteOptions, KiteProcess, install, stand_ins};
+use kite_testkit::{
+    ControlPlane, Identity, KiteOptions, KiteProcess, NodeAgent, install, stand_ins,
+};
 
 use super::files::{Files, Running};
 use super::ground::{STAND_INS, start_control_plane, start_stand_ins};
+use super::member::Member;
 use super::options::{Speed, milliseconds};
+use super::pods;
 use super::report::Report;
 
 /// The image that the examples name.
@@ -44,18 +48,16 @@ pub(crate) struct Plan {
     pub(crate) speed: Speed,
     /// How long a namespace that nobody needs stays; kite-namespace's default without.
     pub(crate) namespace_grace: Option<Duration>,
-}
-
-/// One of the six, and how long it took from its start until it worked.
-pub(crate) struct Member {
-    pub(crate) controller: Controller,
-    pub(crate) process: KiteProcess,
-    pub(crate) works_after: Duration,
+    /// Whether Helm installs Kite, in pods; without, the processes are started as they are.
+    pub(crate) helm: bool,
 }
 
 /// All that runs. Dropping it kills it.
 pub(crate) struct Cluster {
     kite: Vec<Member>,
+    /// What runs the pods, where Helm has installed Kite.
+    nodes: Option<NodeAgent>,
+    took: Duration,
     absent: Vec<(Controller, Identity)>,
     stand_ins: Option<Process>,
     control_plane: ControlPlane,
@@ -71,6 +73,8 @@ impl Cluster {
         let control_plane = start_control_plane(plan, report).await?;
         let mut cluster = Self {
             kite: Vec::new(),
+            nodes: None,
+            took: Duration::ZERO,
             absent: Vec::new(),
             stand_ins: None,
             control_plane,
@@ -80,26 +84,47 @@ impl Cluster {
         if plan.stand_ins {
             cluster.stand_ins = Some(start_stand_ins(plan, &cluster.control_plane, report).await?);
         }
+        if plan.helm {
+            cluster.install(plan, report).await?;
+        } else {
+            cluster.start_all(plan, report).await?;
+        }
+        Ok(cluster)
+    }
+
+    /// Has Helm install Kite, and waits until it works.
+    async fn install(&mut self, plan: &Plan, report: &Report) -> Result<()> {
+        let installed = pods::install(plan, &self.control_plane, report).await?;
+        self.kite = installed.members;
+        self.nodes = Some(installed.nodes);
+        self.took = installed.took;
+        Ok(())
+    }
+
+    /// Starts the processes that the plan wants, one after the other.
+    async fn start_all(&mut self, plan: &Plan, report: &Report) -> Result<()> {
         let names = Controller::ALL.map(Controller::name);
-        let identities = names.map(|name| install::controller(&cluster.control_plane, name));
+        let identities = names.map(|name| install::controller(&self.control_plane, name));
         let identities = try_join_all(identities).await?;
         for (controller, identity) in Controller::ALL.into_iter().zip(identities) {
             if plan.without.contains(&controller) {
-                cluster.absent.push((controller, identity));
+                self.absent.push((controller, identity));
             } else {
-                cluster
-                    .start_controller(plan, controller, &identity)
-                    .await?;
+                self.start_controller(plan, controller, &identity).await?;
             }
         }
-        report.line(&cluster.start_times());
-        Ok(cluster)
+        self.took = self.kite.iter().filter_map(|m| m.works_after).sum();
+        report.line(&self.start_times());
+        Ok(())
     }
 
     /// Kite first, so that leases are given back; then what it stands on.
     pub(crate) async fn shutdown(self) {
         let kite = self.kite.iter();
-        join_all(kite.map(|member| member.process.terminate(STOP_GRACE))).await;
+        join_all(kite.map(|member| member.terminate(STOP_GRACE))).await;
+        if let Some(nodes) = self.nodes {
+            nodes.stop().await;
+        }
         if let Some(stand_ins) = &self.stand_ins {
             stand_ins.stop(STOP_GRACE).await;
         }
@@ -123,12 +148,17 @@ impl Cluster {
         &self.kite
     }
 
+    /// How long Kite took to be at work: the processes one after the other, or all pods at once.
+    pub(crate) fn took(&self) -> Duration {
+        self.took
+    }
+
     /// Writes `processes.json`.
     pub(crate) fn write_processes(&self) -> Result<()> {
         let kite = self.kite.iter().map(|member| Running {
             name: member.controller.name().to_owned(),
-            pid: member.process.process().pid(),
-            metrics: Some(member.process.address()),
+            pid: member.process().pid(),
+            metrics: Some(member.address()),
         });
         let plain = |name: &str, pid| Running {
             name: name.to_owned(),
@@ -150,6 +180,7 @@ impl Cluster {
         let servers = [
             self.control_plane.apiserver(),
             self.control_plane.controller_manager(),
+            self.control_plane.scheduler(),
         ];
         others.extend(servers.iter().flatten().map(|process| describe(process)));
         others.extend(self.stand_ins.as_ref().map(describe));
@@ -163,7 +194,7 @@ impl Cluster {
             Some((process.name().to_owned(), status))
         };
         let kite = self.kite.iter();
-        let kite = kite.filter_map(|member| ended(member.process.process()));
+        let kite = kite.filter_map(|member| ended(member.process()));
         let others = [
             self.control_plane.apiserver(),
             self.control_plane.controller_manager(),
@@ -209,18 +240,20 @@ impl Cluster {
         let works_after = until_it_works(&process)
             .await
             .with_context(|| format!("{name} did not start; `--without {name}` leaves it out"))?;
-        self.kite.push(Member {
+        self.kite.push(Member::process_of(
             controller,
             process,
+            self.files.log(name),
             works_after,
-        });
+        ));
         Ok(())
     }
 
     fn start_times(&self) -> String {
-        let times = self.kite.iter().map(|member| {
+        let times = self.kite.iter().filter_map(|member| {
             let name = member.controller.name();
-            format!("{name} {} ms", member.works_after.as_millis())
+            let time = member.works_after?;
+            Some(format!("{name} {} ms", time.as_millis()))
         });
         format!("Kite: at work: {}", times.collect::<Vec<_>>().join(", "))
     }
@@ -266,7 +299,8 @@ pub(crate) async fn publish(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-fn flags(plan: &Plan, controller: Controller) -> Vec<String> {
+/// How a controller is told to be quick enough to watch.
+pub(super) fn flags(plan: &Plan, controller: Controller) -> Vec<String> {
     let mut flags = plan.speed.flags(controller);
     flags.extend(["--log-format".to_owned(), "text".to_owned()]);
     if let (Controller::Namespace, Some(grace)) = (controller, plan.namespace_grace) {

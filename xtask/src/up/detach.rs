@@ -32,7 +32,7 @@ pub(super) async fn run(options: &UpOptions, files: &Files) -> Result<()> {
     let report = Report::new();
     let mut interrupts = Interrupts::new()?;
     let binaries = tokio::select! {
-        binaries = prepare(options.profile(), &report) => binaries?,
+        binaries = prepare(options.profile(), false, &report) => binaries?,
         () = interrupts.next() => bail!("stopped before anything was started"),
     };
     files.remove_running()?;

@@ -30,6 +30,7 @@ pub(super) async fn start_control_plane(plan: &Plan, report: &Report) -> Result<
         folder: Some(plan.files.folder().to_owned()),
         audit_log: Some(plan.files.audit_log()),
         controller_manager: false,
+        scheduler: plan.helm,
         ..Options::default()
     };
     let control_plane = ControlPlane::start(options).await?;
@@ -40,14 +41,19 @@ pub(super) async fn start_control_plane(plan: &Plan, report: &Report) -> Result<
         times.etcd.as_secs_f64(),
         times.apiserver.as_secs_f64()
     ));
-    let crds = join(
-        install::kite_crds(&control_plane),
-        install::upstream_crds(&control_plane),
-    );
-    let (kite, upstream) = crds.await;
-    kite?;
-    upstream?;
-    report.line("CRDs of Kite, KubeVirt and CDI are served");
+    if plan.helm {
+        install::upstream_crds(&control_plane).await?;
+        report.line("CRDs of KubeVirt and CDI are served; Kite's come with its charts");
+    } else {
+        let crds = join(
+            install::kite_crds(&control_plane),
+            install::upstream_crds(&control_plane),
+        );
+        let (kite, upstream) = crds.await;
+        kite?;
+        upstream?;
+        report.line("CRDs of Kite, KubeVirt and CDI are served");
+    }
     control_plane.start_controller_manager().await?;
     let time = control_plane.start_times().controller_manager;
     report.line(&format!(

@@ -12,7 +12,9 @@ mod down;
 mod files;
 mod ground;
 mod lock;
+mod member;
 mod options;
+mod pods;
 mod report;
 mod status;
 mod table;
@@ -65,7 +67,7 @@ async fn keep(options: &UpOptions) -> Result<()> {
         bail!("a cluster runs already; `cargo xtask down` ends it");
     };
     let work = async {
-        let binaries = prepare(options.profile(), &report).await?;
+        let binaries = prepare(options.profile(), false, &report).await?;
         let plan = Plan {
             files: files.clone(),
             binaries,
@@ -73,6 +75,7 @@ async fn keep(options: &UpOptions) -> Result<()> {
             stand_ins: !options.no_stand_ins,
             speed: options.speed,
             namespace_grace: None,
+            helm: false,
         };
         let cluster = Cluster::start(&plan, &report).await?;
         furnish(&cluster, &report).await?;
