@@ -91,8 +91,14 @@ pub struct Charts {
 impl Charts {
     /// Copies the charts and gathers their parts; nothing is fetched.
     pub async fn gathered() -> Result<Self> {
+        Self::changed(|_| Ok(())).await
+    }
+
+    /// As [`Self::gathered`], with the copy changed before, into those of another version.
+    pub async fn changed(change: impl FnOnce(&Path) -> Result<()>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        copy(&chart(""), folder.path())?;
+        copy_charts(folder.path())?;
+        change(folder.path())?;
         let charts = Self { folder };
         for name in CHARTS {
             let path = charts.path(name);
@@ -106,6 +112,12 @@ impl Charts {
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
+}
+
+/// Copies the charts into a folder, as they are in a fresh checkout: their parts are not gathered.
+pub fn copy_charts(to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    copy(&chart(""), to)
 }
 
 fn copy(from: &Path, to: &Path) -> Result<()> {
