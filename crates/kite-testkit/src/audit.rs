@@ -34,6 +34,8 @@ pub struct Request {
     pub time: Timestamp,
     /// Who asked, such as `system:serviceaccount:kite-system:kite-vm`.
     pub user: String,
+    /// The pod that the token was made for; empty for other credentials.
+    pub pod: String,
     /// What was done. A patch that made the object counts as `create`.
     pub verb: String,
     /// `group/resource`, `resource` in the core group, or the path asked for.
@@ -56,6 +58,11 @@ impl Request {
     /// Whether it opened a watch.
     pub fn is_watch(&self) -> bool {
         self.verb == "watch"
+    }
+
+    /// Whether it was to change something, a dry run included.
+    pub fn is_write(&self) -> bool {
+        !matches!(self.verb.as_str(), "get" | "list" | "watch" | "head" | "options")
     }
 
     /// Whether it was about a lease.
@@ -267,7 +274,12 @@ struct Line {
 struct User {
     #[serde(default)]
     username: String,
+    #[serde(default)]
+    extra: BTreeMap<String, Vec<String>>,
 }
+
+/// What the API server knows of a token that is bound to a pod.
+const POD_NAME: &str = "authentication.kubernetes.io/pod-name";
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
@@ -287,7 +299,7 @@ struct ResponseStatus {
 
 impl Line {
     /// A request counts when it was answered, a watch when it was opened.
-    fn into_request(self) -> Option<Request> {
+    fn into_request(mut self) -> Option<Request> {
         let counts = match self.verb.as_str() {
             "watch" => self.stage == "ResponseStarted",
             _ => self.stage == "ResponseComplete" || self.stage == "Panic",
@@ -304,9 +316,11 @@ impl Line {
             (resource, "") => resource.to_owned(),
             (resource, group) => format!("{group}/{resource}"),
         };
+        let pod = self.user.extra.remove(POD_NAME).unwrap_or_default();
         Some(Request {
             time: self.stage_timestamp,
             user: self.user.username,
+            pod: pod.into_iter().next().unwrap_or_default(),
             verb: if created {
                 "create".to_owned()
             } else {

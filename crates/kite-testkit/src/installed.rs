@@ -74,10 +74,16 @@ impl Installed {
     /// Installs one of the charts as a release of its own name, waits until Helm says that all is
     /// ready, and has the garbage collector learn the new kinds.
     pub async fn install(&self, helm: Helm, chart: &str, values: &[&str]) -> Result<String> {
+        let args: Vec<_> = values.iter().flat_map(|value| ["--set", value]).collect();
+        self.install_with(helm, chart, &args).await
+    }
+
+    /// As [`Self::install`], with more of Helm's own arguments.
+    pub async fn install_with(&self, helm: Helm, chart: &str, more: &[&str]) -> Result<String> {
         let path = self.charts.path(chart);
         let mut args = vec!["install", chart, &path, "--create-namespace", "--wait"];
         args.extend(["--namespace", SYSTEM_NAMESPACE, HELM_LIMIT]);
-        args.extend(values.iter().flat_map(|value| ["--set", value]));
+        args.extend(more);
         let said = self.helm(helm, &args).await?.ok();
         let said = said.with_context(|| format!("helm install {chart}"))?;
         self.cluster
@@ -91,6 +97,16 @@ impl Installed {
     pub async fn install_all(&self, helm: Helm, values: &[&str]) -> Result<String> {
         self.install(helm, "kite", &[&GROUND[..], values].concat())
             .await
+    }
+
+    /// As [`Self::install_all`], for clusters in which a node may go away unnoticed, as the preset of
+    /// the chart has it.
+    pub async fn install_available(&self, helm: Helm, values: &[&str]) -> Result<String> {
+        let preset = format!("{}/values-ha.yaml", self.charts.path("kite"));
+        let values = [&GROUND[..], values].concat();
+        let mut args = vec!["--values", &preset];
+        args.extend(values.iter().flat_map(|value| ["--set", value]));
+        self.install_with(helm, "kite", &args).await
     }
 
     /// The controllers that have a Deployment now, by name.

@@ -121,6 +121,7 @@ mod tests {
         Request {
             time: Timestamp::UNIX_EPOCH,
             user: format!("system:serviceaccount:kite-system:{account}"),
+            pod: String::new(),
             verb: verb.to_owned(),
             resource: resource.to_owned(),
             subresource: String::new(),
