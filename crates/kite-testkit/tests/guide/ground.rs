@@ -17,11 +17,7 @@ use crate::page::{Block, Command, docs};
 use crate::shown::{as_shown, fails};
 
 /// What a reader has installed, under the names they type.
-const TOOLS: [(Program, &str); 3] = [
-    (Program::Helm, "helm"),
-    (Program::Helm3, "helm3"),
-    (Program::Kubectl, "kubectl"),
-];
+const TOOLS: [(Program, &str); 2] = [(Program::Helm, "helm"), (Program::Kubectl, "kubectl")];
 
 /// A cluster and a folder to work in.
 pub(crate) struct Ground {

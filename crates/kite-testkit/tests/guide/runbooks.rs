@@ -48,9 +48,7 @@ pub(crate) async fn look(ground: &Ground) -> Result<usize> {
             {command}\ntrue"
         );
         let (_, said) = ground.shell(&script).await?;
-        let mut lines = said.lines().filter(|line| line.starts_with("error:"));
-        if let Some(error) = lines.find(|line| !OF_OTHERS.iter().any(|known| line.contains(known)))
-        {
+        if let Some(error) = mistake(&said) {
             wrong.push(format!("docs/runbooks/{page}: {command}\n  {error}"));
         }
         ran += 1;
@@ -58,6 +56,13 @@ pub(crate) async fn look(ground: &Ground) -> Result<usize> {
     ensure!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     ensure!(ran >= 60, "only {ran} commands were found in the runbooks");
     Ok(ran)
+}
+
+/// What kubectl says of a command that is wrong. The server's refusals begin with a capital.
+fn mistake(said: &str) -> Option<&str> {
+    let known = |line: &str| OF_OTHERS.iter().any(|other| line.contains(other));
+    said.lines()
+        .find(|line| line.starts_with("error:") && !known(line))
 }
 
 fn commands() -> Result<Vec<(String, String)>> {
@@ -83,4 +88,21 @@ fn commands() -> Result<Vec<(String, String)>> {
     }
     commands.sort();
     Ok(commands)
+}
+
+#[test]
+fn a_command_that_is_wrong_is_told_from_one_that_finds_nothing() {
+    for wrong in [
+        "error: the server doesn't have a resource type \"kitevm\"",
+        "NAME\nerror: unknown flag: --namspace",
+    ] {
+        assert!(mistake(wrong).is_some(), "{wrong}");
+    }
+    for fine in [
+        "No resources found",
+        "Error from server (NotFound): pods \"a\" not found",
+        "error: the server doesn't have a resource type \"servicemonitors\"",
+    ] {
+        assert_eq!(mistake(fine), None);
+    }
 }
