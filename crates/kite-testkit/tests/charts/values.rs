@@ -82,7 +82,9 @@ fn scenes() -> [Vec<String>; 2] {
         .filter(|key| !["nodeSelector", "tolerations"].contains(&key.as_str()))
         .flat_map(|key| set(&all, "", key))
         .collect();
-    let second = ["--set-json", r#"metrics.podMonitor={"enabled": true}"#];
+    let metrics = r#"metrics={"podMonitor": {"enabled": true},
+        "secure": {"enabled": true, "certificateSecret": "metrics"}}"#;
+    let second = ["--set-json", metrics];
     [first, second.map(str::to_owned).to_vec()]
 }
 
