@@ -62,7 +62,10 @@ impl Request {
 
     /// Whether it was to change something, a dry run included.
     pub fn is_write(&self) -> bool {
-        !matches!(self.verb.as_str(), "get" | "list" | "watch" | "head" | "options")
+        !matches!(
+            self.verb.as_str(),
+            "get" | "list" | "watch" | "head" | "options"
+        )
     }
 
     /// Whether it was about a lease.

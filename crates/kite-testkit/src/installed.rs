@@ -17,10 +17,8 @@ use crate::helm::{Charts, Helm};
 use crate::install::SYSTEM_NAMESPACE;
 use crate::node_agent::{AgentOptions, NodeAgent};
 
-/// Kite's own waits at the pace at which KubeVirt and CDI are played, and the images' namespace that
-/// is there already, as values of the umbrella.
-const GROUND: [&str; 4] = [
-    "vm.imageNamespace.create=false",
+/// Kite's own waits at the pace at which KubeVirt and CDI are played, as values of the umbrella.
+const PACE: [&str; 3] = [
     "datavolume.tickInterval=1s",
     "datavolume.errorHold=1s",
     "vmStatus.errorHold=1s",
@@ -95,7 +93,7 @@ impl Installed {
 
     /// Installs the umbrella at the pace of the cluster, with more values.
     pub async fn install_all(&self, helm: Helm, values: &[&str]) -> Result<String> {
-        self.install(helm, "kite", &[&GROUND[..], values].concat())
+        self.install(helm, "kite", &[&PACE[..], values].concat())
             .await
     }
 
@@ -103,7 +101,7 @@ impl Installed {
     /// the chart has it.
     pub async fn install_available(&self, helm: Helm, values: &[&str]) -> Result<String> {
         let preset = format!("{}/values-ha.yaml", self.charts.path("kite"));
-        let values = [&GROUND[..], values].concat();
+        let values = [&PACE[..], values].concat();
         let mut args = vec!["--values", &preset];
         args.extend(values.iter().flat_map(|value| ["--set", value]));
         self.install_with(helm, "kite", &args).await

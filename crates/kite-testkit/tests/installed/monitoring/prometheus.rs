@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::rendered::Rendered;
 
 /// It reads its rules and opens its store.
-const START: Duration = Duration::from_secs(60);
+const START: Duration = Duration::from_mins(1);
 
 const RIGHTS: &str = r"
 apiVersion: rbac.authorization.k8s.io/v1
@@ -185,5 +185,6 @@ fn sanitized(name: &str) -> String {
 
 /// A query as a part of a URL.
 fn encoded(query: &str) -> String {
-    query.bytes().map(|byte| format!("%{byte:02X}")).collect()
+    let bytes: Vec<_> = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    bytes.concat()
 }
