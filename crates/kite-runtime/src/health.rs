@@ -89,7 +89,6 @@ impl Health {
     /// Says what the replica is now.
     pub fn set_role(&self, role: Role) {
         self.lock().role = role;
-        self.metrics.leading(role == Role::Leader);
     }
 
     /// Whether the process should go on, and why not.

@@ -14,6 +14,7 @@ mod reasons;
 pub(crate) mod requests;
 mod table;
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use kite_api::labels::Controller;
@@ -25,6 +26,7 @@ use prometheus::{Encoder, Histogram, IntCounterVec, IntGauge, IntGaugeVec, Regis
 
 use crate::cache::{Availability, Cache};
 use crate::errors::Class;
+use crate::leadership::Leadership;
 pub(crate) use table::WATCH_FAILING;
 pub use table::{Kind, Metric, TABLE};
 
@@ -50,6 +52,8 @@ pub struct Metrics {
     workers: IntGauge,
     most_workers: IntGauge,
     leader: IntGauge,
+    /// Set once, when it is known who is to lead.
+    leadership: OnceLock<Leadership>,
     watch_up: IntGaugeVec,
     watch_errors: IntCounterVec,
     writes: IntCounterVec,
@@ -84,6 +88,7 @@ impl Metrics {
             leader: table::LEADER
                 .gauges(&registry)?
                 .with_label_values(&[controller]),
+            leadership: OnceLock::new(),
             watch_up: table::WATCH_UP.gauges(&registry)?,
             watch_errors: table::WATCH_ERRORS.counters(&registry)?,
             writes: table::WRITES.counters(&registry)?,
@@ -135,6 +140,8 @@ impl Metrics {
 
     /// Everything in Prometheus' text form.
     pub fn render(&self) -> prometheus::Result<Vec<u8>> {
+        let leads = self.leadership.get().is_some_and(Leadership::is_current);
+        self.leader.set(i64::from(leads));
         let mut text = Vec::new();
         TextEncoder::new().encode(&self.registry.gather(), &mut text)?;
         Ok(text)
@@ -169,8 +176,11 @@ impl Metrics {
         self.writes.with_label_values(&[kind, result]).inc();
     }
 
-    pub(crate) fn leading(&self, leads: bool) {
-        self.leader.set(i64::from(leads));
+    /// Whether the replica leads is asked at each scrape: one that was frozen beyond its lease
+    /// must not say so when it wakes.
+    pub(crate) fn follow(&self, leadership: Leadership) {
+        // A process has one elector, so there is never a second.
+        let _ = self.leadership.set(leadership);
     }
 
     pub(crate) fn watch_up(&self, kind: &str, availability: Availability) {
@@ -219,5 +229,32 @@ impl Drop for PassGuard<'_> {
             .reconciles
             .with_label_values(&[self.result])
             .inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::watch;
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+
+    // LE2
+    #[tokio::test(start_paused = true)]
+    async fn a_replica_whose_time_is_over_does_not_say_that_it_leads() {
+        let metrics = Metrics::new("kite-test").unwrap();
+        let told = || String::from_utf8(metrics.render().unwrap()).unwrap();
+        let leads = |told: &str| {
+            let line = told.lines().find(|l| l.starts_with("leader_election"));
+            line.unwrap().ends_with(" 1")
+        };
+        assert!(!leads(&told()), "before it knows");
+        let (elector, until) = watch::channel(None);
+        metrics.follow(Leadership { until });
+        assert!(!leads(&told()), "a standby");
+        elector.send_replace(Some(Instant::now() + Duration::from_secs(10)));
+        assert!(leads(&told()));
+        advance(Duration::from_secs(11)).await;
+        assert!(!leads(&told()), "frozen beyond its lease");
     }
 }

@@ -149,6 +149,7 @@ async fn live<P: Program>(line: Line<P::Flags>) -> anyhow::Result<()> {
         });
         (unelected, Leadership::unelected())
     };
+    metrics.follow(leadership.clone());
     let client = client::for_work(
         config,
         settings.request_timeout,
