@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use kite_runtime::rbac::Rule;
+use kite_runtime::rbac::{METRICS_AUTH, Rule};
 
 use super::policies::policies;
 use super::roles::{AGGREGATED, SHARED, controllers, namespace};
@@ -34,6 +34,17 @@ An administrator is who may update KiteUsers in the whole cluster.
 |---|---|---|---|
 ";
 
+const METRICS: &str = "
+## Secured metrics
+
+Where the value `metrics.secure.enabled` is set, and only there, each controller has these rights too, as the ClusterRole
+`kite-vm-metrics` and so on, from `files/rbac-metrics.yaml` of its chart. Who scrapes needs the ClusterRole
+`kite-metrics-reader` of the chart `kite-crds`, which grants `get` on `/metrics` and nothing else.
+
+| Where | API group | Resources | Verbs | Why |
+|---|---|---|---|---|
+";
+
 /// The page.
 pub(super) fn file() -> File {
     let mut text = format!("<!-- {MARK}. Change the tables in code. -->\n\n{INTRODUCTION}");
@@ -51,6 +62,8 @@ pub(super) fn file() -> File {
         );
         section(&mut text, name, &note, rules);
     }
+    text.push_str(METRICS);
+    text.extend(METRICS_AUTH.iter().map(|rule| line(rule, false)));
     text.push_str(ADMISSION);
     for policy in policies() {
         let (name, why, may) = (policy.name, policy.why, policy.may);
