@@ -81,6 +81,16 @@ pub const CHARTS: [&str; 8] = [
     "kite",
 ];
 
+/// The six, by their names in the umbrella and by their own.
+pub const PARTS: [(&str, &str); 6] = [
+    ("user", "kite-user"),
+    ("namespace", "kite-namespace"),
+    ("vm", "kite-vm"),
+    ("vmStatus", "kite-vm-status"),
+    ("service", "kite-service"),
+    ("datavolume", "kite-datavolume"),
+];
+
 /// Kite's charts in a folder of their own, each with its parts gathered by
 /// `helm dependency build`, as somebody does who installs from a fresh checkout.
 /// The checkout stays as it is.

@@ -30,6 +30,7 @@ pub mod pki;
 pub mod place;
 pub mod process;
 pub mod programs;
+pub mod queries;
 pub mod recorder;
 pub mod snapshot;
 pub mod stand_ins;

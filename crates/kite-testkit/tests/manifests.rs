@@ -4,6 +4,7 @@
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::ConfigMap;
+use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::kstatus::Judge;
 use kite_testkit::wait::wait_gone;
 use kite_testkit::{install, shared};
@@ -103,15 +104,7 @@ async fn kstatus_judges_known_kinds_and_conditions_of_others() {
 async fn the_generated_crds_and_roles_are_accepted_and_a_second_time_change_nothing() {
     let cp = shared().await;
     install::kite_crds(cp).await.unwrap();
-    let names = [
-        "kite-user",
-        "kite-namespace",
-        "kite-vm",
-        "kite-vm-status",
-        "kite-service",
-        "kite-datavolume",
-    ];
-    for name in names {
+    for name in CONTROLLERS {
         let identity = install::controller(cp, name).await.unwrap();
         assert_eq!(
             identity.username,
@@ -119,9 +112,9 @@ async fn the_generated_crds_and_roles_are_accepted_and_a_second_time_change_noth
         );
     }
     let before = versions(cp).await;
-    assert!(before.len() > names.len(), "{before:?}");
+    assert!(before.len() > CONTROLLERS.len(), "{before:?}");
     install::kite_crds(cp).await.unwrap();
-    for name in names {
+    for name in CONTROLLERS {
         install::rbac(cp, name).await.unwrap();
     }
     assert_eq!(before, versions(cp).await);

@@ -5,7 +5,6 @@
 //! What series a life causes is written by hand, as stories, one file for each
 //! alert. Whether the processes really have such series is not tested here.
 
-mod names;
 mod stories;
 
 use std::collections::BTreeMap;
@@ -14,11 +13,11 @@ use std::path::{Path, PathBuf};
 use kite_api::labels::Controller;
 use kite_testkit::command_line::{self, Output};
 use kite_testkit::programs::{self, Program};
+use kite_testkit::queries::{OF_OTHERS, metrics_in};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use names::metrics_in;
 use stories::Story;
 
 /// A rule as a chart has it.
@@ -177,16 +176,6 @@ async fn promtool_understands_every_query_of_the_dashboard() {
     let args = ["check", "rules", file.to_str().unwrap()];
     assert_content(&promtool(&args).await);
 }
-
-/// What rules and dashboard use and Kite does not make: Prometheus itself does, or
-/// kube-state-metrics, without which the alerts that name it are silent.
-const OF_OTHERS: [&str; 5] = [
-    "ALERTS",
-    "kube_deployment_spec_replicas",
-    "kube_deployment_status_replicas_available",
-    "kube_pod_container_resource_limits",
-    "up",
-];
 
 #[test]
 fn every_metric_that_is_asked_for_is_on_the_page_of_metrics() {

@@ -10,19 +10,9 @@ mod rendered;
 mod server;
 mod values;
 
-use kite_testkit::helm::{Charts, Helm};
+use kite_testkit::helm::{Charts, Helm, PARTS};
 use serde_json::Value;
 use tokio::sync::OnceCell;
-
-/// The six, by their names in the umbrella and by their own.
-const PARTS: [(&str, &str); 6] = [
-    ("user", "kite-user"),
-    ("namespace", "kite-namespace"),
-    ("vm", "kite-vm"),
-    ("vmStatus", "kite-vm-status"),
-    ("service", "kite-service"),
-    ("datavolume", "kite-datavolume"),
-];
 
 /// Everything that can be turned on, for one controller.
 const ALL_OF_ONE: &str = r#"{

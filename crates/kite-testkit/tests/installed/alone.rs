@@ -5,22 +5,12 @@ use std::collections::BTreeMap;
 
 use kite_api::KiteVirtualMachine;
 use kite_api::condition::{DISK_READY, READY, SERVICE_READY};
-use kite_testkit::helm::Helm;
+use kite_testkit::helm::{Helm, PARTS};
 use kite_testkit::installed::Installed;
 use kite_testkit::tenant::{LONG, Tenant, conditions, is_true};
 use kite_testkit::wait::eventually;
 
 use crate::release::{helm, kubectl, of_release, uninstall};
-
-/// The six, by their names in the umbrella and by their own.
-const PARTS: [(&str, &str); 6] = [
-    ("user", "kite-user"),
-    ("namespace", "kite-namespace"),
-    ("vm", "kite-vm"),
-    ("vmStatus", "kite-vm-status"),
-    ("service", "kite-service"),
-    ("datavolume", "kite-datavolume"),
-];
 
 /// A Deployment with its ReplicaSet and pod, a Service with its endpoints, an account, and two
 /// roles with their bindings.

@@ -7,8 +7,6 @@
 //! since no endpoint can have the loopback address of these pods. How long an alert
 //! waits and when it ends is told by promtool's stories.
 
-#[path = "../alerts/names.rs"]
-mod names;
 mod prometheus;
 mod rendered;
 
@@ -20,24 +18,15 @@ use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::helm::Helm;
 use kite_testkit::install::SYSTEM_NAMESPACE;
 use kite_testkit::installed::Installed;
+use kite_testkit::queries::{OF_OTHERS, metrics_in};
 use kite_testkit::tenant::{LONG, Tenant};
 use kite_testkit::wait::eventually;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use names::metrics_in;
 use prometheus::Prometheus;
 use rendered::{Rendered, selector};
-
-/// What others make: Prometheus itself, or kube-state-metrics, which is not here.
-const OF_OTHERS: [&str; 5] = [
-    "ALERTS",
-    "kube_deployment_spec_replicas",
-    "kube_deployment_status_replicas_available",
-    "kube_pod_container_resource_limits",
-    "up",
-];
 
 /// What there is only while something is wrong or goes, each with what that is.
 const RARE: [(&str, &str); 3] = [

@@ -1,13 +1,15 @@
 //! A newer version of Kite comes, with a field that its machines did not have
 //! before, goes again, and comes once more.
 //!
-//! The older version is packed here from the present charts: another version in
-//! all of them, and a kind of machines that lacks one optional field. What it
+//! The older version is packed here from an earlier commit's charts, with another
+//! version in all of them and a kind of machines that lacks one optional field. In a
+//! checkout without history the present charts stand for the earlier ones. What it
 //! cannot show is a difference between two versions of the programs.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use kite_api::KiteVirtualMachine;
@@ -26,6 +28,9 @@ const FIELD: &str = "deletionPolicy";
 const LINE: &str = "              deletionPolicy:";
 
 const OLDER: &str = "0.0.9";
+
+/// The first commit whose charts are all there.
+const EARLIER: &str = "8ed8194d6e3d0c93213563ffdc438cd79b9fb552";
 
 const SCHEMA: [&str; 4] = [
     "get",
@@ -59,7 +64,12 @@ async fn nothing_of_a_user_changes(which: Helm) {
     ];
 
     // Given a user and a machine of the older version,
-    ground.install_all(which, &[]).await.unwrap();
+    // Which asks for no namespace that is there already.
+    let images_are_there = "vm.imageNamespace.create=false";
+    ground
+        .install_all(which, &[images_are_there])
+        .await
+        .unwrap();
     assert_eq!(images(&ground).await, [OLDER]);
     assert_eq!(kubectl(&ground, &SCHEMA).await, "");
     let alice = Tenant::new(&ground.cluster, "alice").await;
@@ -110,6 +120,10 @@ async fn nothing_of_a_user_changes(which: Helm) {
 
 /// Turns a copy of the charts into those of the older version.
 fn older(charts: &Path) -> Result<()> {
+    match earlier(charts) {
+        Ok(()) => println!("the older charts are those of {EARLIER}"),
+        Err(error) => println!("the present charts stand for the older: {error:#}"),
+    }
     for entry in fs::read_dir(charts)? {
         let path = entry?.path().join("Chart.yaml");
         let text = fs::read_to_string(&path)?;
@@ -128,6 +142,31 @@ fn older(charts: &Path) -> Result<()> {
     let after: Vec<_> = rest.lines().skip(inside).collect();
     fs::write(&kind, format!("{before}{}\n", after.join("\n")))?;
     Ok(())
+}
+
+/// Replaces the charts by those of the earlier commit; without its files nothing is changed.
+fn earlier(charts: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let archive = folder.path().join("charts.tar");
+    let run = |command: &mut Command| -> Result<()> {
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}", said.trim());
+        Ok(())
+    };
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let git = ["archive", "--format=tar", EARLIER, "charts", "--output"];
+    run(Command::new("git")
+        .current_dir(project)
+        .args(git)
+        .arg(&archive))?;
+    fs::remove_dir_all(charts)?;
+    fs::create_dir(charts)?;
+    run(Command::new("tar")
+        .args(["--extract", "--strip-components=1", "--file"])
+        .arg(&archive)
+        .arg("--directory")
+        .arg(charts))
 }
 
 /// The tags of the images that Kite's pods have, each once.
