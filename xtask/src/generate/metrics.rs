@@ -94,6 +94,8 @@ mod tests {
     #[test]
     fn the_words_are_the_reasons_that_the_controllers_give() {
         let reasons = reasons().text;
-        assert!(reasons.contains("    \"Running\",\n    \"SharedNamespace\",\n"));
+        for word in ["DiskLost", "Running", "SharedNamespace"] {
+            assert!(reasons.contains(&format!("    \"{word}\",\n")), "{word}");
+        }
     }
 }
