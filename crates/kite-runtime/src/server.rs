@@ -70,26 +70,22 @@ impl Ports {
             metrics,
             readers: reviews.map(Readers::new).map(Arc::new),
         };
-        let health = Router::new()
+        let mut open = Router::new()
             .route("/livez", get(live))
             .route("/healthz", get(live))
             .route("/readyz", get(ready));
         let metrics = Router::new().route(METRICS_PATH, get(metrics_page));
-        let (health, metrics) = match self.metrics {
-            None => (health.merge(metrics), None),
-            Some((listener, certificate)) => (health, Some((listener, certificate, metrics))),
-        };
-        match metrics {
-            None => {}
-            Some((listener, None, router)) => {
-                spawn(axum::serve(listener, router.with_state(pages.clone())));
+        match self.metrics {
+            None => open = open.merge(metrics),
+            Some((listener, None)) => {
+                spawn(axum::serve(listener, metrics.with_state(pages.clone())));
             }
-            Some((listener, Some(certificate), router)) => {
+            Some((listener, Some(certificate))) => {
                 let listener = TlsListener::new(listener, certificate)?;
-                spawn(axum::serve(listener, router.with_state(pages.clone())));
+                spawn(axum::serve(listener, metrics.with_state(pages.clone())));
             }
         }
-        spawn(axum::serve(self.health, health.with_state(pages)));
+        spawn(axum::serve(self.health, open.with_state(pages)));
         Ok(())
     }
 }

@@ -12,7 +12,11 @@ use tokio::process::Command;
 
 use crate::command_line::{Output, run};
 use crate::control_plane::ControlPlane;
+use crate::install::SYSTEM_NAMESPACE;
 use crate::programs::{self, Program};
+
+/// Longer than anything that Helm or `kubectl rollout` waits for, on a busy machine too.
+pub const LIMIT: &str = "--timeout=5m";
 
 /// Which Helm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +49,23 @@ impl Helm {
         let kubeconfig = control_plane.admin_kubeconfig();
         let folder = control_plane.folder().join("helm");
         self.start(&folder, Some(&kubeconfig), args).await
+    }
+
+    /// Installs one of the charts as a release of its own name in Kite's namespace, with more
+    /// arguments, and waits until Helm says that all is ready.
+    pub async fn install(
+        self,
+        control_plane: &ControlPlane,
+        charts: &Charts,
+        chart: &str,
+        more: &[&str],
+    ) -> Result<String> {
+        let path = charts.path(chart);
+        let mut args = vec!["install", chart, &path, "--create-namespace", "--wait"];
+        args.extend(["--namespace", SYSTEM_NAMESPACE, LIMIT]);
+        args.extend(more);
+        let said = self.run(control_plane, &args).await?.ok();
+        said.with_context(|| format!("helm install {chart}"))
     }
 
     async fn start(

@@ -13,7 +13,7 @@ use kube::{Api, ResourceExt};
 use crate::cluster::{CONTROLLERS, Cluster, ClusterOptions};
 use crate::command_line::Output;
 use crate::control_plane::Options;
-use crate::helm::{Charts, Helm};
+use crate::helm::{Charts, Helm, LIMIT};
 use crate::install::SYSTEM_NAMESPACE;
 use crate::node_agent::{AgentOptions, NodeAgent};
 
@@ -23,9 +23,6 @@ const PACE: [&str; 3] = [
     "datavolume.errorHold=1s",
     "vmStatus.errorHold=1s",
 ];
-
-/// Longer than any installation takes, on a busy machine too.
-const HELM_LIMIT: &str = "--timeout=5m";
 
 /// A cluster with nodes, and charts to install.
 pub struct Installed {
@@ -78,16 +75,11 @@ impl Installed {
 
     /// As [`Self::install`], with more of Helm's own arguments.
     pub async fn install_with(&self, helm: Helm, chart: &str, more: &[&str]) -> Result<String> {
-        let path = self.charts.path(chart);
-        let mut args = vec!["install", chart, &path, "--create-namespace", "--wait"];
-        args.extend(["--namespace", SYSTEM_NAMESPACE, HELM_LIMIT]);
-        args.extend(more);
-        let said = self.helm(helm, &args).await?.ok();
-        let said = said.with_context(|| format!("helm install {chart}"))?;
-        self.cluster
-            .control_plane
-            .restart_controller_manager()
+        let control_plane = &self.cluster.control_plane;
+        let said = helm
+            .install(control_plane, &self.charts, chart, more)
             .await?;
+        control_plane.restart_controller_manager().await?;
         Ok(said)
     }
 
@@ -119,13 +111,21 @@ impl Installed {
 
     /// Replaces the pods of a controller, as `kubectl rollout restart` does, and waits until it is done.
     pub async fn restart(&self, controller: &str) -> Result<()> {
+        self.rollout("restart", controller, &[]).await?;
+        self.rolled_out(controller).await
+    }
+
+    /// Waits until a controller has all the pods that it should have, and these are ready.
+    pub async fn rolled_out(&self, controller: &str) -> Result<()> {
+        self.rollout("status", controller, &[LIMIT]).await
+    }
+
+    async fn rollout(&self, verb: &str, controller: &str, more: &[&str]) -> Result<()> {
         let deployment = format!("deployment/{controller}");
-        for verb in ["restart", "status"] {
-            let args = ["-n", SYSTEM_NAMESPACE, "rollout", verb, &deployment];
-            let said = self.cluster.control_plane.kubectl(&args).await?;
-            said.ok()
-                .with_context(|| format!("rollout {verb} of {controller}"))?;
-        }
+        let args = ["-n", SYSTEM_NAMESPACE, "rollout", verb, &deployment];
+        let args = [&args[..], more].concat();
+        let said = self.cluster.control_plane.kubectl(&args).await?.ok();
+        said.with_context(|| format!("rollout {verb} of {controller}"))?;
         Ok(())
     }
 }

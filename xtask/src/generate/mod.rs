@@ -17,6 +17,7 @@ mod permissions;
 mod policies;
 mod roles;
 
+pub(crate) use charts::camel;
 pub(crate) use roles::controllers;
 
 use std::fs;

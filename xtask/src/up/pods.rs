@@ -15,6 +15,7 @@ use kite_testkit::{AgentOptions, ControlPlane, NodeAgent};
 use super::cluster::{Plan, flags};
 use super::member::Member;
 use super::report::Report;
+use crate::generate::camel;
 
 /// Where the charts have a process tell of its health and its metrics.
 const PORT: u16 = 8080;
@@ -35,14 +36,13 @@ pub(super) async fn install(
     let nodes = NodeAgent::start(control_plane, AgentOptions::default()).await?;
     report.line("kube-scheduler works, and a stand-in for two nodes starts the local binaries");
     let charts = Charts::gathered().await?;
-    let path = charts.path("kite");
-    let mut arguments = vec!["install", "kite", &path, "--namespace", SYSTEM_NAMESPACE];
-    arguments.extend(["--create-namespace", "--wait", "--timeout=5m"]);
     let values = values(plan);
-    arguments.extend(values.iter().map(String::as_str));
+    let values: Vec<_> = values.iter().map(String::as_str).collect();
     report.line("helm install kite charts/kite --namespace kite-system --create-namespace --wait");
     let began = Instant::now();
-    Helm::Four.run(control_plane, &arguments).await?.ok()?;
+    Helm::Four
+        .install(control_plane, &charts, "kite", &values)
+        .await?;
     let took = began.elapsed();
     report.line(&format!(
         "Helm says that all is ready ({:.1} s)",
@@ -76,29 +76,9 @@ fn values(plan: &Plan) -> Vec<String> {
     values
 }
 
-/// `vm-status` as charts write it: `vmStatus`.
-fn camel(words: &str) -> String {
-    let mut text = String::new();
-    for (number, word) in words.split('-').enumerate() {
-        let (first, rest) = word.split_at(word.len().min(1));
-        if number == 0 {
-            text += first;
-        } else {
-            text += &first.to_uppercase();
-        }
-        text += rest;
-    }
-    text
-}
-
 fn member(nodes: &NodeAgent, controller: Controller) -> Result<Member> {
     let name = controller.name();
-    // Names of ReplicaSets and pods each add a part without a hyphen.
-    let is_its = |pod: &String| {
-        let deployment = pod.rsplitn(3, '-').nth(2);
-        deployment == Some(name)
-    };
-    let pod = nodes.pods(SYSTEM_NAMESPACE).into_iter().find(is_its);
+    let pod = nodes.pods_of(SYSTEM_NAMESPACE, name).pop();
     let pod = pod.with_context(|| format!("no pod of {name} has a process"))?;
     let address = nodes.address(SYSTEM_NAMESPACE, &pod);
     let address = address.with_context(|| format!("{pod} has no address"))?;
@@ -108,16 +88,4 @@ fn member(nodes: &NodeAgent, controller: Controller) -> Result<Member> {
         SocketAddr::from((address, PORT)),
         nodes.log(SYSTEM_NAMESPACE, &pod, name),
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn flags_and_controllers_are_called_as_the_charts_call_them() {
-        assert_eq!(camel("vm-status"), "vmStatus");
-        assert_eq!(camel("datavolume"), "datavolume");
-        assert_eq!(camel("log-format"), "logFormat");
-    }
 }

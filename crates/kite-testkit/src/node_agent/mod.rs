@@ -153,6 +153,14 @@ impl NodeAgent {
         alive.map(|((_, name), _)| name.clone()).collect()
     }
 
+    /// Those of them that are a Deployment's, by their names: a ReplicaSet and a pod each add a part
+    /// without a hyphen.
+    pub fn pods_of(&self, namespace: &str, deployment: &str) -> Vec<String> {
+        let mut pods = self.pods(namespace);
+        pods.retain(|pod| pod.rsplitn(3, '-').nth(2) == Some(deployment));
+        pods
+    }
+
     /// The process of a pod's first container: its id, log, memory and CPU time,
     /// and the signals that a test sends. One that is killed is started again,
     /// as a new process.

@@ -102,11 +102,8 @@ async fn waits(on: &Installed, controller: &str, such: impl Fn(&str) -> bool) ->
 
 /// The kinds that the pod of a controller waits for.
 async fn missing(on: &Installed, controller: &str) -> Option<String> {
-    let pods = on.agent.pods(SYSTEM_NAMESPACE);
-    // Two parts without a dash follow the name.
-    let own = |pod: &&String| pod.rsplitn(3, '-').last() == Some(controller);
-    let pod = pods.iter().find(own)?;
-    let address = on.agent.address(SYSTEM_NAMESPACE, pod)?;
+    let pod = on.agent.pods_of(SYSTEM_NAMESPACE, controller).pop()?;
+    let address = on.agent.address(SYSTEM_NAMESPACE, &pod)?;
     let address = SocketAddr::from((address, 8080));
     let (code, body) = http_get::get(address, "/readyz?verbose").await.ok()?;
     assert_eq!(code, 200, "{body}");

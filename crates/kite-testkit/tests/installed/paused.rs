@@ -12,7 +12,7 @@ use kite_testkit::tenant::{LONG, Tenant, condition_of, is_ready, phase};
 use kite_testkit::wait::eventually;
 use serde_json::json;
 
-use crate::release::{kubectl, rolled_out};
+use crate::release::kubectl;
 
 const PAUSED: [&str; 2] = ["kite-vm-status", "kite-service"];
 
@@ -62,7 +62,9 @@ pub(crate) async fn what_a_paused_controller_said_grows_old_and_catches_up(
         "{:5.1} s  to catch up once scaled to 1",
         start.elapsed().as_secs_f32()
     );
-    rolled_out(on, &PAUSED).await;
+    for controller in PAUSED {
+        on.rolled_out(controller).await.unwrap();
+    }
 }
 
 async fn scale(on: &Installed, replicas: usize) {

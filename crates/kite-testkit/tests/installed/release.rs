@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use kite_testkit::helm::Helm;
+use kite_testkit::helm::{Helm, LIMIT};
 use kite_testkit::install::SYSTEM_NAMESPACE;
 use kite_testkit::installed::Installed;
 use kite_testkit::snapshot;
@@ -12,9 +12,6 @@ use kite_testkit::tenant::LONG;
 use kite_testkit::wait::eventually;
 use kube::{Client, ResourceExt};
 use serde_json::Value;
-
-/// Longer than anything takes that Helm waits for, on a busy machine too.
-const LIMIT: &str = "--timeout=5m";
 
 /// The columns of [`of_release`].
 const COLUMNS: &str = r"jsonpath={range .items[*]}{.metadata.labels.app\.kubernetes\.io/component} {.kind} {.metadata.name} {.metadata.uid}{'\n'}{end}";
@@ -126,20 +123,4 @@ pub(crate) async fn restarts(on: &Installed) -> BTreeMap<String, u64> {
         Some((name, restarts.as_u64()?))
     };
     pods.filter_map(row).collect()
-}
-
-/// Waits until Deployments have all the pods that they should have, and these are ready.
-pub(crate) async fn rolled_out(on: &Installed, controllers: &[&str]) {
-    for controller in controllers {
-        let deployment = format!("deployment/{controller}");
-        let line = [
-            "rollout",
-            "status",
-            &deployment,
-            "-n",
-            SYSTEM_NAMESPACE,
-            LIMIT,
-        ];
-        kubectl(on, &line).await;
-    }
 }

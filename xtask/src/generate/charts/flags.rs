@@ -119,7 +119,8 @@ pub(super) fn wrapped(words: &str, indent: &str) -> String {
     text + &line + "\n"
 }
 
-fn camel(long: &str) -> String {
+/// A flag's or a controller's name as the charts write it: `lease-duration` is `leaseDuration`.
+pub(crate) fn camel(long: &str) -> String {
     let mut words = long.split('-');
     let first = words.next().unwrap_or_default().to_owned();
     words.fold(first, |mut name, word| {
@@ -135,9 +136,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flag_is_a_value_in_camel_case() {
+    fn flags_and_controllers_are_called_in_camel_case() {
         assert_eq!(camel("tick-interval"), "tickInterval");
+        assert_eq!(camel("log-format"), "logFormat");
         assert_eq!(camel("settle"), "settle");
+        assert_eq!(camel("vm-status"), "vmStatus");
+        assert_eq!(camel("datavolume"), "datavolume");
     }
 
     #[test]

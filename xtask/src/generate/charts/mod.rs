@@ -16,6 +16,7 @@ use anyhow::{Context, Result};
 
 use super::File;
 use crate::workspace::{read, root};
+pub(crate) use flags::camel;
 use values::Entry;
 
 /// The charts whose values are written by hand.
