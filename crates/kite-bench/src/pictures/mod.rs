@@ -1,0 +1,1 @@
+//! Pictures and a page of a report, for people.

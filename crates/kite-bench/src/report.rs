@@ -1,0 +1,116 @@
+//! What a run found: figures, counts and curves, each with the scenario and the contestant it
+//! belongs to.
+//!
+//! It is a file format (`--json`), read again by the pictures. It holds no judgement.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One run of the benchmark.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// The version of Kite, and the commit if it is known.
+    pub version: String,
+    /// The day, as `2026-11-30`.
+    pub date: String,
+    /// The command that made it, to be run again.
+    pub command: String,
+    /// What it ran on: processors, memory, kernel.
+    pub machine: BTreeMap<String, String>,
+    /// The servers' versions and flags, and how the life was played.
+    pub settings: BTreeMap<String, String>,
+    /// What was measured, in the order in which it was.
+    pub results: Vec<Measured>,
+}
+
+/// What was found of one contestant in one scenario at one size.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Measured {
+    /// The scenario, such as `burst`.
+    pub scenario: String,
+    /// Who did the work: `kite`, `bare` (the bare client), `raw` (creates only), `stand-ins`; or
+    /// the name of one process, such as `kite-vm`.
+    pub contestant: String,
+    /// Number of machines.
+    pub machines: usize,
+    /// Which repetition, from 1; 0 when there is but one.
+    pub round: usize,
+    /// Single numbers.
+    pub figures: Vec<Figure>,
+    /// Requests, by who sent them.
+    pub counts: Vec<Count>,
+    /// Distributions and curves.
+    pub series: Vec<Series>,
+}
+
+/// One number.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Figure {
+    /// Such as `time to all Running`.
+    pub name: String,
+    /// Such as `s`, `MiB`, `requests/min`, `x`.
+    pub unit: String,
+    /// The value.
+    pub value: f64,
+}
+
+/// How often one request was sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Count {
+    /// The controller, or another account.
+    pub controller: String,
+    /// The verb, as the audit log has it.
+    pub verb: String,
+    /// The resource, with its subresource.
+    pub resource: String,
+    /// How often.
+    pub count: usize,
+}
+
+/// Points of a curve, or the values of a distribution by rank.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Series {
+    /// Such as `time to Running`.
+    pub name: String,
+    /// What the first number of a point is, with its unit.
+    pub x: String,
+    /// What the second is, with its unit.
+    pub y: String,
+    /// The points, by rising first number.
+    pub points: Vec<(f64, f64)>,
+}
+
+impl Measured {
+    /// Nothing found yet.
+    pub fn new(scenario: &str, contestant: &str, machines: usize) -> Self {
+        Self {
+            scenario: scenario.to_owned(),
+            contestant: contestant.to_owned(),
+            machines,
+            ..Self::default()
+        }
+    }
+
+    /// Adds a number.
+    #[must_use]
+    pub fn figure(mut self, name: &str, unit: &str, value: f64) -> Self {
+        self.figures.push(Figure {
+            name: name.to_owned(),
+            unit: unit.to_owned(),
+            value,
+        });
+        self
+    }
+
+    /// The number of that name.
+    pub fn value(&self, name: &str) -> Option<f64> {
+        let found = self.figures.iter().find(|figure| figure.name == name);
+        found.map(|figure| figure.value)
+    }
+}
