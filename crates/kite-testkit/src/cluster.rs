@@ -48,6 +48,8 @@ pub struct ClusterOptions {
     pub without: Vec<&'static str>,
     /// More flags, by controller; the name `all` is for each of them.
     pub args: Vec<(&'static str, String)>,
+    /// More flags of the stand-ins.
+    pub stand_ins_args: Vec<String>,
     /// The control plane's own options.
     pub control_plane: Options,
 }
@@ -60,6 +62,7 @@ impl Default for ClusterOptions {
             kite: true,
             without: Vec::new(),
             args: Vec::new(),
+            stand_ins_args: Vec::new(),
             control_plane: Options::default(),
         }
     }
@@ -142,7 +145,8 @@ impl Cluster {
         command
             .arg("--kubeconfig")
             .arg(identity.kubeconfig())
-            .args(["--speed", &self.options.speed.to_string()]);
+            .args(["--speed", &self.options.speed.to_string()])
+            .args(&self.options.stand_ins_args);
         let log = self.log("kite-stand-ins");
         let process = Process::start("kite-stand-ins", command, &log)
             .context("the stand-ins cannot be started")?;
@@ -222,13 +226,12 @@ impl Cluster {
             "kite-vm-status" => vec!["--error-hold".to_owned(), time(10.0)],
             _ => Vec::new(),
         };
-        flags.extend([
-            "--log-level".to_owned(),
-            "info,kite_runtime=debug".to_owned(),
-        ]);
         let own = |name: &str| name == controller || name == "all";
         let asked = self.options.args.iter().filter(|(name, _)| own(name));
         flags.extend(asked.map(|(_, arg)| arg.clone()));
+        if !flags.iter().any(|flag| flag.starts_with("--log-level")) {
+            flags.push("--log-level=info,kite_runtime=debug".to_owned());
+        }
         flags
     }
 }

@@ -51,6 +51,8 @@ pub struct Options {
     /// Whether a clone fills a temporary claim first, as with a CSI driver, so
     /// that it needs two claims and twice the storage until it ends.
     pub temporary_claims: bool,
+    /// How many ticks of progress make a clone; fewer are a shorter life.
+    pub ticks: u32,
     /// How many objects are worked on at a time.
     pub slots: usize,
 }
@@ -61,6 +63,7 @@ impl Default for Options {
             speed: 1.0,
             webhooks: true,
             temporary_claims: true,
+            ticks: 20,
             slots: 24,
         }
     }
@@ -76,7 +79,7 @@ pub struct StandIns {
 /// Registers nodes, storage class and webhooks, and begins to watch.
 pub async fn start(client: Client, options: Options) -> Result<StandIns> {
     register(&client).await?;
-    let world = World::new(client, options.speed, options.temporary_claims);
+    let world = World::new(client, options);
     let world = Arc::new(world);
     let mut tasks = JoinSet::new();
     let webhooks = if options.webhooks {

@@ -12,6 +12,7 @@ use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 
+use super::Options;
 use super::agenda::Agenda;
 use super::behaviour::Behaviour;
 use super::cache::{Key, Store};
@@ -52,21 +53,24 @@ pub(super) struct World {
     pub(super) links: Links,
     /// Whether a clone fills a temporary claim first, as with a CSI driver.
     pub(super) temporary_claims: bool,
+    /// How many ticks of progress make a clone.
+    pub(super) ticks: u32,
     stores: [Store; Res::ALL.len()],
     /// What the server said when an object could not be made, by owner's UID.
     refusals: Mutex<HashMap<String, String>>,
 }
 
 impl World {
-    pub(super) fn new(client: Client, speed: f64, temporary_claims: bool) -> Self {
+    pub(super) fn new(client: Client, options: Options) -> Self {
         let agenda = Arc::new(Agenda::default());
         Self {
             client,
-            clock: Clock::new(speed),
+            clock: Clock::new(options.speed),
             behaviour: Behaviour::new(agenda.clone()),
             agenda,
             links: Links::default(),
-            temporary_claims,
+            temporary_claims: options.temporary_claims,
+            ticks: options.ticks,
             stores: Default::default(),
             refusals: Mutex::default(),
         }

@@ -13,8 +13,6 @@ const SCHEDULED: f64 = 1.0;
 const POPULATOR: f64 = 0.05;
 /// Between two ticks of progress.
 const TICK: f64 = 3.0;
-/// What one tick adds: twenty of them make a clone.
-const TICK_PERCENT: u32 = 5;
 /// Until the finished claim takes over the volume.
 const REBIND: f64 = 0.05;
 /// How long a volume may stay unbound before CDI calls it an error.
@@ -67,6 +65,8 @@ pub(super) struct Facts<'a> {
     pub(super) wishes: Wishes,
     /// From the DataVolume's creation until its claim is made.
     pub(super) first_look: f64,
+    /// How many ticks of progress make a clone.
+    pub(super) ticks: u32,
 }
 
 /// One thing to do.
@@ -207,7 +207,7 @@ fn in_progress(facts: &Facts<'_>) -> Next {
     if facts.wishes.stuck {
         return (0.0, Step::Rest);
     }
-    let done = percent(facts.status) + TICK_PERCENT;
+    let done = percent(facts.status) + 100_u32.div_ceil(facts.ticks.max(1));
     let step = match (done >= 100, facts.populator) {
         (false, _) => write(
             facts,

@@ -134,6 +134,7 @@ impl Situation {
             claim: self.claim.as_ref().map(view),
             temporary: self.temporary.as_ref().map(view),
             populator: populated(data_volume).unwrap_or(world.temporary_claims),
+            ticks: world.ticks,
             refused,
             wishes: Wishes {
                 stuck: has(Fault::CloneStuck),

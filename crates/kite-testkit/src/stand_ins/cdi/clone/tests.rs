@@ -21,6 +21,7 @@ fn live(populator: bool, wishes: Wishes) -> Vec<String> {
             refused: None,
             wishes,
             first_look: 0.0,
+            ticks: 20,
         };
         match next(&facts).1 {
             Step::Rest => break,
