@@ -10,7 +10,9 @@
     reason = "a measuring program talks to its terminal"
 )]
 
+pub mod ground;
 pub mod pictures;
 pub mod report;
 pub mod settled;
 pub mod store;
+pub mod usage;

@@ -154,6 +154,12 @@ impl Cluster {
         Ok(())
     }
 
+    /// Kills the stand-ins, as a crash would: their webhooks stay registered, and what needs an
+    /// answer from them is refused until they are started again.
+    pub fn stop_stand_ins(&self) {
+        *self.stand_ins.lock().unwrap() = None;
+    }
+
     /// Publishes an image and waits until it is ready.
     pub async fn publish(&self, name: &str) -> Result<()> {
         let client = self.client().await;
@@ -195,6 +201,19 @@ impl Cluster {
                 .get(called)
                 .unwrap_or_else(|| panic!("no process is called {called}")),
         )
+    }
+
+    /// The process id of the stand-ins, while they run.
+    pub fn stand_ins_pid(&self) -> Option<u32> {
+        self.stand_ins.lock().unwrap().as_ref().map(Process::pid)
+    }
+
+    /// Ends the stand-ins; what they made stays as it is.
+    pub async fn end_stand_ins(&self) {
+        let running = self.stand_ins.lock().unwrap().take();
+        if let Some(process) = running {
+            process.stop(STAND_INS_GRACE).await;
+        }
     }
 
     /// The names of the processes that were started and not taken.
@@ -255,6 +274,9 @@ pub async fn shared_cluster() -> &'static Cluster {
         Err(error) => panic!("no cluster: {error}"),
     }
 }
+
+/// They take their webhooks back before they end.
+const STAND_INS_GRACE: Duration = Duration::from_secs(10);
 
 /// The stand-ins play components that may do anything.
 const STAND_INS_RIGHTS: &str = r"

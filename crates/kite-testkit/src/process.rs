@@ -174,25 +174,12 @@ impl Process {
 
     /// Its memory now and at most; none where /proc is not there.
     pub fn memory(&self) -> Option<Memory> {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        Some(Memory {
-            resident: kilobytes(&status, "VmRSS:")?,
-            peak: kilobytes(&status, "VmHWM:")?,
-        })
+        memory_of(self.pid())
     }
 
     /// CPU time used so far, in user and system mode together.
     pub fn cpu(&self) -> Option<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        // The name in parentheses may hold blanks; the fields after it are fixed.
-        let fields = stat.rsplit_once(')')?.1;
-        let ticks: u32 = fields
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|field| field.parse::<u32>().ok())
-            .sum();
-        Some(Duration::from_secs_f64(f64::from(ticks) / TICKS_PER_SECOND))
+        cpu_of(self.pid())
     }
 
     fn child(&self) -> MutexGuard<'_, Child> {
@@ -204,6 +191,29 @@ impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// The memory of any process, now and at most.
+pub fn memory_of(pid: u32) -> Option<Memory> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    Some(Memory {
+        resident: kilobytes(&status, "VmRSS:")?,
+        peak: kilobytes(&status, "VmHWM:")?,
+    })
+}
+
+/// The CPU time that any process has used so far, in user and system mode together.
+pub fn cpu_of(pid: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold blanks; the fields after it are fixed.
+    let fields = stat.rsplit_once(')')?.1;
+    let ticks: u32 = fields
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|field| field.parse::<u32>().ok())
+        .sum();
+    Some(Duration::from_secs_f64(f64::from(ticks) / TICKS_PER_SECOND))
 }
 
 /// The last `lines` lines of a file; empty when it cannot be read.
