@@ -154,12 +154,6 @@ impl Cluster {
         Ok(())
     }
 
-    /// Kills the stand-ins, as a crash would: their webhooks stay registered, and what needs an
-    /// answer from them is refused until they are started again.
-    pub fn stop_stand_ins(&self) {
-        *self.stand_ins.lock().unwrap() = None;
-    }
-
     /// Publishes an image and waits until it is ready.
     pub async fn publish(&self, name: &str) -> Result<()> {
         let client = self.client().await;

@@ -306,6 +306,11 @@ impl ControlPlane {
         lock(&self.controller_manager).clone()
     }
 
+    /// The address of the store, plain HTTP on loopback.
+    pub fn etcd_url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.etcd_port)
+    }
+
     /// The store.
     pub fn etcd(&self) -> &Arc<Process> {
         &self.etcd
