@@ -10,6 +10,7 @@ use kube::Client;
 
 use crate::Cluster;
 use crate::audit::{Mark, Request, Table};
+use crate::fit::Counts;
 
 /// Kite's requests since a mark, leases and watches left out, events apart.
 pub struct Counted {
@@ -19,6 +20,8 @@ pub struct Counted {
     pub events: usize,
     /// Leases and watches, which go on for ever.
     pub upkeep: usize,
+    /// Watches that were opened, those of leases left out.
+    pub watches: Vec<Request>,
 }
 
 impl Counted {
@@ -38,15 +41,21 @@ impl Counted {
             .collect();
         let upkeep = all.iter().filter(|r| r.is_lease() || r.is_watch()).count();
         let events = all.iter().filter(|r| r.is_event()).count();
-        let requests = all
+        let (watches, requests) = all
             .into_iter()
-            .filter(|r| !r.is_event() && !r.is_lease() && !r.is_watch())
-            .collect();
+            .filter(|r| !r.is_event() && !r.is_lease())
+            .partition(Request::is_watch);
         Self {
             requests,
             events,
             upkeep,
+            watches,
         }
+    }
+
+    /// The requests by controller, verb and resource.
+    pub fn counts(&self) -> Counts {
+        Counts::of(&self.requests)
     }
 
     /// How many requests, events left out.

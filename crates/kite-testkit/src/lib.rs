@@ -13,6 +13,7 @@ pub mod control_plane;
 pub mod counted;
 pub mod fault_layer;
 mod filter;
+pub mod fit;
 pub mod followed;
 pub mod helm;
 pub mod http_get;
