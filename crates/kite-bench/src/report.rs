@@ -25,6 +25,24 @@ pub struct Report {
     pub results: Vec<Measured>,
 }
 
+impl Report {
+    /// Adds what was found, in place of what was found before in the same scenario at the same size.
+    pub fn replace(&mut self, found: Vec<Measured>) {
+        let again = |old: &Measured| {
+            let same =
+                |new: &Measured| new.scenario == old.scenario && new.machines == old.machines;
+            found.iter().any(same)
+        };
+        self.results.retain(|old| !again(old));
+        // The report's own command is that of the last run.
+        let command = &self.command;
+        self.results.extend(found.into_iter().map(|found| Measured {
+            command: command.clone(),
+            ..found
+        }));
+    }
+}
+
 /// What was found of one contestant in one scenario at one size.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -38,6 +56,10 @@ pub struct Measured {
     pub machines: usize,
     /// Which repetition, from 1; 0 when there is but one.
     pub round: usize,
+    /// The command that made it: a report may be put together from several runs. The report's when
+    /// it is empty.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub command: String,
     /// Single numbers.
     pub figures: Vec<Figure>,
     /// Requests, by who sent them.

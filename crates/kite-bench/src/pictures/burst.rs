@@ -1,0 +1,224 @@
+//! How the machines of a burst come to run, as a distribution: the share that runs against the
+//! time it took, Kite and the bare client, each round and the median of the rounds.
+
+use anyhow::Result;
+use plotters::style::RGBColor;
+
+use super::Picture;
+use super::canvas::{self, Axis, BLUE, Chart, RED, light};
+use super::chosen::{self, BARE, KITE};
+use super::legend::{self, LIST, Mark, Meaning};
+use super::numbers::{Spread, machines, real, shown};
+use crate::report::{Measured, Report};
+
+const SCENARIO: &str = "burst";
+const SERIES: &str = "time to Running";
+/// The figure that is compared.
+pub(super) const ALL_RUN: &str = "time to all Running";
+/// A curve has no more points than can be told apart.
+const POINTS: usize = 200;
+
+type Curve = Vec<(f64, f64)>;
+
+/// The curves of one contestant.
+struct Curves {
+    name: &'static str,
+    colour: RGBColor,
+    broken: bool,
+    rounds: Vec<Curve>,
+    median: Curve,
+}
+
+/// One picture for each size.
+pub(super) fn draw(report: &Report) -> Result<Vec<Picture>> {
+    let results = chosen::of(report, SCENARIO);
+    let mut pictures = Vec::new();
+    for size in chosen::sizes(&results) {
+        let looks = [
+            (KITE, "Kite", BLUE, false),
+            (BARE, "bare client", RED, true),
+        ];
+        let both: Vec<_> = looks
+            .into_iter()
+            .filter_map(|look| curves(&results, size, look))
+            .collect();
+        if !both.is_empty() {
+            pictures.push(picture(&results, size, &both)?);
+        }
+    }
+    Ok(pictures)
+}
+
+fn curves(
+    results: &[&Measured],
+    size: usize,
+    (contestant, name, colour, broken): (&str, &'static str, RGBColor, bool),
+) -> Option<Curves> {
+    let rounds = chosen::rounds(results, contestant, size);
+    let series = rounds.iter().flat_map(|m| &m.series);
+    let rounds: Vec<Curve> = series
+        .filter(|series| series.name == SERIES && !series.points.is_empty())
+        .map(|series| thinned(&series.points))
+        .collect();
+    let median = median(&rounds);
+    (!rounds.is_empty()).then_some(Curves {
+        name,
+        colour,
+        broken,
+        rounds,
+        median,
+    })
+}
+
+/// Fewer points of the same curve, its ends among them.
+fn thinned(points: &[(f64, f64)]) -> Curve {
+    let step = points.len().div_ceil(POINTS).max(1);
+    let mut curve: Curve = points.iter().copied().step_by(step).collect();
+    curve.extend(points.last());
+    curve.dedup();
+    curve
+}
+
+/// The time in the middle of all rounds for each share that every round has reached.
+fn median(rounds: &[Curve]) -> Curve {
+    let most = rounds
+        .iter()
+        .filter_map(|curve| curve.last())
+        .map(|end| end.1)
+        .fold(f64::INFINITY, f64::min);
+    if !most.is_finite() {
+        return Vec::new();
+    }
+    let shares = (0..=POINTS).map(|step| most * real(step) / real(POINTS));
+    shares
+        .filter_map(|share| {
+            let times = rounds.iter().filter_map(|curve| reached(curve, share));
+            Some((Spread::of(times.collect())?.median, share))
+        })
+        .collect()
+}
+
+/// When a curve first reaches a share.
+fn reached(curve: &[(f64, f64)], share: f64) -> Option<f64> {
+    let next = curve.iter().position(|point| point.1 >= share)?;
+    let to = curve[next];
+    let Some(from) = next.checked_sub(1).map(|before| curve[before]) else {
+        return Some(to.0);
+    };
+    let part = (share - from.1) / (to.1 - from.1);
+    Some(from.0 + part * (to.0 - from.0))
+}
+
+fn picture(results: &[&Measured], size: usize, both: &[Curves]) -> Result<Picture> {
+    let title = format!("Time to Running, {} at once", machines(size));
+    let under = "Share of the machines that run, each from its own creation. Thin: a round. Thick: the median of the rounds.";
+    let svg = canvas::picture(440, &title, under, |area| {
+        let (left, right) = area.split_horizontally(area.dim_in_pixel().0.cast_signed() - LIST);
+        let mut chart = canvas::chart(&left, &time_axis(results, both), &share_axis(), 64)?;
+        for curves in both {
+            draw_curves(&mut chart, curves)?;
+        }
+        legend::list(&right, &meanings(results, size, both))
+    })?;
+    let names: Vec<_> = both.iter().map(|curves| curves.name).collect();
+    Ok(Picture {
+        scenario: SCENARIO,
+        name: format!("time-to-running-{size}.svg"),
+        alt: format!(
+            "{title}: the share that runs against time, {}",
+            names.join(" and ")
+        ),
+        svg,
+    })
+}
+
+fn draw_curves(chart: &mut Chart<'_>, curves: &Curves) -> Result<()> {
+    if curves.rounds.len() > 1 {
+        for round in &curves.rounds {
+            canvas::line(chart, round, light(curves.colour), 1, false)?;
+        }
+    }
+    canvas::line(chart, &curves.median, curves.colour, 3, curves.broken)
+}
+
+fn time_axis(results: &[&Measured], both: &[Curves]) -> Axis {
+    let curves = || both.iter().flat_map(|curves| &curves.rounds);
+    let firsts = curves().filter_map(|curve| curve.first());
+    let least = firsts.map(|first| first.0).fold(f64::INFINITY, f64::min);
+    let lasts = curves().filter_map(|curve| curve.last());
+    let most = lasts.map(|last| last.0).fold(0.0, f64::max);
+    let mut series = results.iter().flat_map(|m| &m.series);
+    let said = series.find(|series| series.name == SERIES);
+    let title = match said.map_or("", |series| series.x.as_str()) {
+        "" | "s" | "seconds" => "seconds until a machine runs",
+        said => said,
+    };
+    Axis::around(title, least, most)
+}
+
+fn share_axis() -> Axis {
+    let marks = [0.0, 0.25, 0.5, 0.75, 1.0];
+    Axis {
+        title: "machines that run, %".to_owned(),
+        range: 0.0..1.0,
+        marks: marks.map(|mark| (mark, shown(mark * 100.0))).into(),
+    }
+}
+
+fn meanings(results: &[&Measured], size: usize, both: &[Curves]) -> Vec<Meaning> {
+    let mut meanings = Vec::new();
+    for curves in both {
+        let contestant = if curves.broken { BARE } else { KITE };
+        let all = chosen::spread(results, contestant, size, ALL_RUN);
+        let under = all.map_or_else(String::new, |all| format!("whole burst: {} s", all.shown()));
+        let mark = if curves.broken {
+            Mark::Broken(curves.colour, 3)
+        } else {
+            Mark::Line(curves.colour, 3)
+        };
+        meanings.push(Meaning::new(mark, curves.name, under));
+        if curves.rounds.len() > 1 {
+            let text = format!("its {} rounds", curves.rounds.len());
+            let mark = Mark::Line(light(curves.colour), 1);
+            meanings.push(Meaning::new(mark, &text, ""));
+        }
+    }
+    if let Some(ratio) = chosen::ratio(results, size, ALL_RUN) {
+        let text = format!("Kite / bare: {} ×", shown(ratio.median));
+        let (least, most) = (shown(ratio.least), shown(ratio.most));
+        let under = format!("whole burst, {least}–{most}");
+        meanings.push(Meaning::new(Mark::Nothing, &text, under));
+    }
+    meanings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_curve_has_the_middle_time_for_each_share() {
+        let round = |last: f64| vec![(0.0, 0.0), (last, 1.0)];
+        let median = median(&[round(2.0), round(9.0), round(4.0)]);
+        assert_eq!(median.len(), POINTS + 1);
+        assert!((median[POINTS / 2].0 - 2.0).abs() < 1e-9);
+        assert!((median[POINTS].0 - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_share_that_one_round_never_reached_has_no_median() {
+        let curves = [vec![(0.0, 0.0), (1.0, 0.5)], vec![(0.0, 0.0), (1.0, 1.0)]];
+        let last = *median(&curves).last().unwrap();
+        assert!((last.1 - 0.5).abs() < 1e-9);
+        assert_eq!(median(&[]), []);
+    }
+
+    #[test]
+    fn a_long_curve_is_thinned_and_keeps_its_ends() {
+        let long: Curve = (0..10_000).map(|i| (real(i), real(i))).collect();
+        let short = thinned(&long);
+        assert!(short.len() <= POINTS + 1);
+        assert_eq!((short[0], *short.last().unwrap()), (long[0], long[9_999]));
+        assert_eq!(thinned(&long[..3]), long[..3]);
+    }
+}
