@@ -111,8 +111,14 @@ fn reached(curve: &[(f64, f64)], share: f64) -> Option<f64> {
 
 fn picture(results: &[&Measured], size: usize, both: &[Curves]) -> Result<Picture> {
     let title = format!("Time to Running, {} at once", machines(size));
-    let under = "Share of the machines that run, each from its own creation. Thin: a round. Thick: the median of the rounds.";
-    let svg = canvas::picture(440, &title, under, |area| {
+    let one = both.iter().all(|curves| curves.rounds.len() == 1);
+    let lines = if one {
+        ""
+    } else {
+        " Thin: a round. Thick: the median of the rounds."
+    };
+    let under = format!("Share of the machines that run, each from its own creation.{lines}");
+    let svg = canvas::picture(440, &title, &under, |area| {
         let (left, right) = area.split_horizontally(area.dim_in_pixel().0.cast_signed() - LIST);
         let mut chart = canvas::chart(&left, &time_axis(results, both), &share_axis(), 64)?;
         for curves in both {
@@ -186,7 +192,12 @@ fn meanings(results: &[&Measured], size: usize, both: &[Curves]) -> Vec<Meaning>
     if let Some(ratio) = chosen::ratio(results, size, ALL_RUN) {
         let text = format!("Kite / bare: {} ×", shown(ratio.median));
         let (least, most) = (shown(ratio.least), shown(ratio.most));
-        let under = format!("whole burst, {least}–{most}");
+        let range = if least == most {
+            String::new()
+        } else {
+            format!(", {least}–{most}")
+        };
+        let under = format!("whole burst{range}");
         meanings.push(Meaning::new(Mark::Nothing, &text, under));
     }
     meanings

@@ -153,7 +153,7 @@ impl Axis {
             range: from..marks.last().copied().unwrap_or(from + 1.0),
             marks: marks
                 .into_iter()
-                .map(|mark| (mark, super::numbers::shown(mark)))
+                .map(|mark| (mark, super::numbers::mark(mark)))
                 .collect(),
         }
     }

@@ -65,6 +65,16 @@ pub(super) fn shown(value: f64) -> String {
     }
 }
 
+/// A number at a mark of an axis, as exact as the mark: rounded, it would stand at a wrong place.
+pub(super) fn mark(value: f64) -> String {
+    let text = format!("{value:.6}");
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    match fraction.trim_end_matches('0') {
+        "" => thousands(whole),
+        fraction => format!("{}.{fraction}", thousands(whole)),
+    }
+}
+
 /// A number of things.
 pub(super) fn count(whole: usize) -> String {
     thousands(&whole.to_string())
@@ -175,6 +185,8 @@ mod tests {
             "1,000,000",
         ];
         assert_eq!(text, expected);
+        let marks: Vec<_> = [0.0, 102.5, 0.1 + 0.2, 2_000.0].map(mark).into();
+        assert_eq!(marks, ["0", "102.5", "0.3", "2,000"]);
         assert_eq!(machines(10_000), "10,000 machines");
         assert_eq!(machines(1), "1 machine");
     }

@@ -9,7 +9,7 @@ use super::Picture;
 use super::canvas::{self, Area, Axis, Chart, GREY, INK, ORANGE, RED, SKY, letters};
 use super::chosen::{self, KITE};
 use super::legend::{self, Mark, Meaning};
-use super::numbers::{machines, marks, real, shown};
+use super::numbers::{machines, mark, marks, real, shown};
 use crate::report::{Count, Measured, Report};
 
 const SCENARIO: &str = "rest";
@@ -129,11 +129,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, most: f64, left: u32) -> Result<()
     let x = Axis {
         title: "requests a minute".to_owned(),
         range: 0.0..last.max(most * 1.3),
-        marks: ticks
-            .into_iter()
-            .step_by(2)
-            .map(|m| (m, shown(m)))
-            .collect(),
+        marks: ticks.into_iter().step_by(2).map(|m| (m, mark(m))).collect(),
     };
     let names = chosen::six().into_iter().zip(0..);
     let y = Axis {

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::example;
 use super::*;
-use crate::report::Measured;
+use crate::report::{Count, Measured};
 
 fn text(report: &Report, name: &str) -> String {
     let files = files(report).unwrap();
@@ -148,6 +148,30 @@ fn each_scenario_names_the_command_that_made_it() {
     let page = text(&example::report(), PAGE);
     assert!(page.contains("Scenario `noisy`, made by `cargo xtask bench noisy --example`."));
     assert!(page.contains("Scenario `rest`, made by `cargo xtask bench --example`."));
+}
+
+#[test]
+fn a_counted_round_without_a_request_had_it_no_times() {
+    // Given two rounds that were counted, of which only one had a request,
+    let count = |verb: &str, count| Count {
+        controller: "kite-vm".to_owned(),
+        verb: verb.to_owned(),
+        resource: "services".to_owned(),
+        count,
+    };
+    let mut report = Report::default();
+    for counts in [
+        vec![count("create", 4), count("get", 1)],
+        vec![count("get", 1)],
+    ] {
+        let mut measured = Measured::new("burst", "kite", 100);
+        measured.counts = counts;
+        report.results.push(measured);
+    }
+    // when they are told, then the other round is not left out of the range.
+    let page = text(&report, PAGE);
+    assert!(page.contains("| `kite` | kite-vm | create | services | 2 (0–4) |"));
+    assert!(page.contains("| `kite` | kite-vm | get | services | 1 |"));
 }
 
 #[test]
