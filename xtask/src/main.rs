@@ -9,6 +9,7 @@
     reason = "a developer's tool talks to its terminal"
 )]
 
+mod bench;
 mod demo;
 mod generate;
 mod image;
@@ -61,6 +62,8 @@ enum Command {
         /// Run only the tests whose name contains this.
         name: Option<String>,
     },
+    /// Measure what Kite costs: requests, time beside a bare client, memory.
+    Bench(bench::BenchOptions),
     /// Build the controllers' images, and keep or push them.
     Image(image::ImageOptions),
     /// Build the programs as they are shipped, and show how large they are.
@@ -96,6 +99,7 @@ fn run(command: Command) -> Result<()> {
         Command::Mutants { crates } => mutants::run(&crates),
         Command::Rules { name } => rules::run(name.as_deref()),
         Command::Test { name } => test::run(name.as_deref()),
+        Command::Bench(options) => bench::run(&options),
         Command::Image(options) => image::run(&options),
         Command::ReleaseBuild => image::release_build::run(),
         Command::Release(command) => release::run(&command),

@@ -10,9 +10,17 @@
     reason = "a measuring program talks to its terminal"
 )]
 
+pub mod bare;
+pub mod clean;
 pub mod ground;
+pub mod load;
+pub mod mould;
+pub mod numbers;
+pub mod onlooker;
 pub mod pictures;
 pub mod report;
+pub mod scenario;
 pub mod settled;
 pub mod store;
+pub mod surroundings;
 pub mod usage;

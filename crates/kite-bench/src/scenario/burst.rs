@@ -1,0 +1,322 @@
+//! Many machines made at once: how long until all are Running, beside the bare client.
+//!
+//! Rounds alternate on one API server, the first contestant of a pair changing from pair to pair,
+//! and each round begins with the users and without a machine. Audit is off.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+use kite_api::machine::Phase;
+use kube::Client;
+use tokio::time::sleep;
+
+use crate::bare::{self, Bare, Sent, TICKS};
+use crate::clean;
+use crate::ground::{Ground, GroundOptions};
+use crate::load::{self, Made, Name};
+use crate::mould::{self, Mould};
+use crate::numbers::{Spread, distribution, per};
+use crate::onlooker::Onlooker;
+use crate::report::{Measured, Series};
+use crate::usage::Usage;
+
+/// Above this many machines a life is short: two ticks instead of twenty.
+const WHOLE_LIVES: usize = 1000;
+
+/// A round that takes longer has failed: two seconds for each machine, and a minute.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Between two rounds: the server's own controllers finish what the last one left them.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// Runs it.
+pub async fn run(machines: usize, rounds: usize) -> Result<Vec<Measured>> {
+    let ground = Ground::start(GroundOptions {
+        audit: false,
+        ticks: if machines > WHOLE_LIVES { 2 } else { 20 },
+        args: vec![("all", "--log-level=warn".to_owned())],
+        ..GroundOptions::default()
+    })
+    .await?;
+    let bench = Burst::prepare(ground, machines).await?;
+    let mut found = bench.alone().await?;
+    for round in 1..=rounds {
+        let order = if round % 2 == 0 {
+            [Contestant::Kite, Contestant::Bare]
+        } else {
+            [Contestant::Bare, Contestant::Kite]
+        };
+        for contestant in order {
+            found.push(bench.round(contestant, round).await?);
+        }
+    }
+    found.push(ratios(&found, machines));
+    bench.ground.end().await;
+    Ok(found)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contestant {
+    Kite,
+    Bare,
+}
+
+impl Contestant {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Kite => "kite",
+            Self::Bare => "bare",
+        }
+    }
+}
+
+struct Burst {
+    ground: Ground,
+    names: Vec<Name>,
+    mould: Arc<Mould>,
+    onlooker: Onlooker,
+}
+
+impl Burst {
+    /// Has the users made, and the mould.
+    async fn prepare(ground: Ground, machines: usize) -> Result<Self> {
+        ground.start_kite().await?;
+        let took = load::users(&ground.load, load::users_of(machines)).await?;
+        println!(
+            "{} users made and ready after {:.1} s",
+            load::users_of(machines),
+            took.as_secs_f64()
+        );
+        let mould = mould_of(&ground).await?;
+        ground.stop_kite().await;
+        let onlooker = Onlooker::start(&ground.admin).await;
+        Ok(Self {
+            ground,
+            names: load::names(machines),
+            mould: Arc::new(mould),
+            onlooker,
+        })
+    }
+
+    fn limit(&self) -> Duration {
+        LIMIT + Duration::from_secs(2) * u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+    }
+
+    /// The loop that only sends, the bare client beside it, and the stand-ins by themselves.
+    async fn alone(&self) -> Result<Vec<Measured>> {
+        let machines = self.names.len();
+        self.ground.cluster.end_stand_ins().await;
+        let made = self.make(&self.ground.bare, |_| {}).await?;
+        let (loop_took, loop_sent) =
+            bare::raw(&self.ground.bare, &self.mould, &made.list()).await?;
+        clean::machines(&self.ground, &self.names).await?;
+        sleep(PAUSE).await;
+        // Without stand-ins nothing can be mirrored, so this is what the client sends by itself.
+        let (bare_took, bare_sent) = self.bare_without_stand_ins().await?;
+        clean::machines(&self.ground, &self.names).await?;
+        self.ground.cluster.start_stand_ins().await?;
+        sleep(PAUSE).await;
+        let rate = |sent: Sent, took: Duration| per(sent.good, took);
+        let (raw, bare) = (rate(loop_sent, loop_took), rate(bare_sent, bare_took));
+        println!(
+            "a plain loop sends {raw:.0} writes a second, the bare client {bare:.0}: {:.0} %",
+            100.0 * bare / raw
+        );
+        Ok(vec![
+            Measured::new("burst", "raw", machines)
+                .figure("creates", "a second", per(machines, made.took))
+                .figure("writes", "a second", raw),
+            Measured::new("burst", "bare without stand-ins", machines)
+                .figure("writes", "a second", bare)
+                .figure("of the plain loop's rate", "%", 100.0 * bare / raw),
+        ])
+    }
+
+    async fn bare_without_stand_ins(&self) -> Result<(Duration, Sent)> {
+        let made = self.make(&self.ground.bare, |_| {}).await?;
+        let client = Bare::start(&self.ground.bare, Arc::clone(&self.mould), TICKS).await;
+        let began = Instant::now();
+        let wanted = made.all.len() * (self.mould.children() + 3);
+        for made in made.all.values() {
+            client.live(made);
+        }
+        while client.sent().good + client.sent().refused < wanted {
+            sleep(Duration::from_millis(5)).await;
+        }
+        Ok((began.elapsed(), client.sent()))
+    }
+
+    async fn make(&self, client: &Client, then: impl Fn(&Made)) -> Result<AllMade> {
+        let began = Instant::now();
+        let all = load::machines(client, &self.names, then).await?;
+        Ok(AllMade {
+            all,
+            took: began.elapsed(),
+        })
+    }
+
+    async fn round(&self, contestant: Contestant, round: usize) -> Result<Measured> {
+        self.onlooker.forget();
+        let ground = &self.ground;
+        let bare = match contestant {
+            Contestant::Kite => {
+                ground.start_kite().await?;
+                None
+            }
+            Contestant::Bare => {
+                let between = ground.scaled(TICKS);
+                Some(Bare::start(&ground.bare, Arc::clone(&self.mould), between).await)
+            }
+        };
+        sleep(PAUSE).await;
+        let before = ground.usage();
+        let began = Instant::now();
+        let made = self
+            .make(&ground.load, |made| {
+                if let Some(bare) = &bare {
+                    bare.live(made);
+                }
+            })
+            .await?;
+        let running = self
+            .onlooker
+            .all_in(Phase::Running, &self.names, self.limit())
+            .await
+            .with_context(|| format!("the {} of round {round}", contestant.name()))?;
+        let after = ground.usage();
+        let found = self.measured(contestant, round, began, &made, &running);
+        let found = with_usage(found, &before, &after);
+        if let Some(bare) = &bare {
+            println!("  the bare client sent {:?}", bare.sent());
+        }
+        ground.stop_kite().await;
+        drop(bare);
+        clean::machines(ground, &self.names).await?;
+        sleep(PAUSE).await;
+        Ok(found)
+    }
+
+    fn measured(
+        &self,
+        contestant: Contestant,
+        round: usize,
+        began: Instant,
+        made: &AllMade,
+        running: &HashMap<Name, Instant>,
+    ) -> Measured {
+        let last = running.values().max().copied().unwrap_or(began);
+        let since = |(name, at): (&Name, &Instant)| {
+            let made = made.all.get(name).map_or(began, |made| made.at);
+            at.saturating_duration_since(made).as_secs_f64()
+        };
+        let spread = Spread::of(running.iter().map(since));
+        let took = (last - began).as_secs_f64();
+        println!(
+            "round {round}, {:5} {} machines: all made after {:.1} s, all Running after {took:.1} s (p50 {:.2}, p99 {:.2})",
+            contestant.name(),
+            self.names.len(),
+            made.took.as_secs_f64(),
+            spread.at(0.5),
+            spread.at(0.99)
+        );
+        let mut found = Measured::new("burst", contestant.name(), self.names.len())
+            .figure("time to all Running", "s", took)
+            .figure("time until all are made", "s", made.took.as_secs_f64())
+            .figure("p50", "s", spread.at(0.5))
+            .figure("p99", "s", spread.at(0.99));
+        found.round = round;
+        found.series.push(Series {
+            name: "time to Running".to_owned(),
+            x: "seconds after its creation".to_owned(),
+            y: "share of machines".to_owned(),
+            points: distribution(&spread),
+        });
+        found
+    }
+}
+
+struct AllMade {
+    all: HashMap<Name, Made>,
+    took: Duration,
+}
+
+impl AllMade {
+    fn list(&self) -> Vec<Made> {
+        self.all.values().cloned().collect()
+    }
+}
+
+/// Lets Kite make one machine, takes its mould, and removes it.
+pub async fn mould_of(ground: &Ground) -> Result<Mould> {
+    let original = mould::original();
+    load::users_named(&ground.load, &[original.namespace.clone()]).await?;
+    let onlooker = Onlooker::start(&ground.admin).await;
+    let names = [original];
+    load::machines(&ground.load, &names, |_| {}).await?;
+    onlooker.all_in(Phase::Running, &names, LIMIT).await?;
+    // The Service's endpoints come a little after.
+    sleep(PAUSE).await;
+    Mould::of(&ground.admin).await
+}
+
+/// Adds what the processes used to what was measured.
+fn with_usage(mut found: Measured, before: &Usage, after: &Usage) -> Measured {
+    let spent = after.cpu_since(before);
+    let all: f64 = spent.values().sum();
+    let six = spent.iter().filter(|(name, _)| name.starts_with("kite-"));
+    let six: f64 = six.map(|(_, seconds)| seconds).sum();
+    for (name, seconds) in &spent {
+        found = found.figure(&format!("CPU of {name}"), "s", *seconds);
+    }
+    if six > 0.0 {
+        for (name, used) in after.each().filter(|(name, _)| name.starts_with("kite-")) {
+            found = found.figure(&format!("peak memory of {name}"), "MiB", used.peak);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "some thousand machines")]
+        let machines = found.machines as f64;
+        found = found.figure("CPU of the six per machine", "ms", six * 1000.0 / machines);
+    }
+    let stand_ins = spent.get("stand-ins").copied().unwrap_or_default();
+    println!(
+        "  CPU: six {six:.1} s, API server {:.1} s, stand-ins {stand_ins:.1} s ({:.0} % of all)",
+        spent.get("kube-apiserver").copied().unwrap_or_default(),
+        100.0 * stand_ins / all
+    );
+    found.figure(
+        "the stand-ins' share of all CPU",
+        "%",
+        100.0 * stand_ins / all,
+    )
+}
+
+/// Kite's time over the bare client's, round by round.
+fn ratios(found: &[Measured], machines: usize) -> Measured {
+    let mut ratio = Measured::new("burst", "kite over bare", machines);
+    for figure in ["time to all Running", "p50", "p99", "CPU of kube-apiserver"] {
+        let of = |contestant: &str, round: usize| {
+            let found = found
+                .iter()
+                .find(|m| m.contestant == contestant && m.round == round);
+            found.and_then(|m| m.value(figure))
+        };
+        let rounds = found.iter().map(|m| m.round).max().unwrap_or_default();
+        let pairs = (1..=rounds).filter_map(|round| Some(of("kite", round)? / of("bare", round)?));
+        let spread = Spread::of(pairs);
+        if spread.is_empty() {
+            continue;
+        }
+        println!(
+            "{figure}: Kite over bare {:.2} (min {:.2}, max {:.2})",
+            spread.at(0.5),
+            spread.at(0.0),
+            spread.at(1.0)
+        );
+        ratio = ratio
+            .figure(&format!("{figure}, min"), "x", spread.at(0.0))
+            .figure(&format!("{figure}, median"), "x", spread.at(0.5))
+            .figure(&format!("{figure}, max"), "x", spread.at(1.0));
+    }
+    ratio
+}
