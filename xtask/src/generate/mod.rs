@@ -7,6 +7,7 @@
 
 mod alerts;
 mod argo_cd;
+mod benchmarks;
 mod charts;
 mod crds;
 mod dashboard;
@@ -65,6 +66,7 @@ fn all() -> Result<Vec<File>> {
     files.push(argo_cd::file()?);
     files.extend(alerts::files()?);
     files.push(dashboard::file()?);
+    files.extend(benchmarks::files()?);
     Ok(files)
 }
 
