@@ -47,6 +47,13 @@ fn is_work(count: &Count) -> bool {
     !chosen::is_lease(count) && !chosen::is_watch(count) && !chosen::is_event(count)
 }
 
+/// All such requests of the six at one size, if they were counted.
+pub(super) fn of_six(results: &[&Measured], machines: usize) -> Option<f64> {
+    chosen::counted(results, machines, |count| {
+        is_work(count) && chosen::six().contains(&chosen::account(count))
+    })
+}
+
 /// What was counted, of those that sent anything: the six, then the sum.
 pub(super) fn lines(results: &[&Measured]) -> Vec<Line> {
     let sizes = chosen::sizes(results);
