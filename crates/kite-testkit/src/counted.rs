@@ -4,7 +4,7 @@
 //! go on by themselves and are counted apart.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::Client;
 
@@ -102,16 +102,23 @@ impl Counted {
     }
 }
 
-/// Lets the last write of a step and its echo go by: the longest hold of a status is two seconds.
+/// Longer than any status is held back: the longest hold is two seconds.
+const STILL: Duration = Duration::from_millis(2500);
+
+/// Between two looks whether something was sent.
+const GLANCE: Duration = Duration::from_millis(400);
+
+/// Lets the last write of a step and its echo go by, until nothing has been sent for a while.
 pub async fn quiet(cluster: &Cluster) {
     let audit = cluster.control_plane.audit().unwrap();
     let client = cluster.client().await;
     let mut mark = audit.settled_mark(&client).await.unwrap();
-    loop {
-        tokio::time::sleep(Duration::from_millis(2500)).await;
-        if Counted::since(cluster, &client, mark).await.total() == 0 {
-            return;
+    let mut since = Instant::now();
+    while since.elapsed() < STILL {
+        tokio::time::sleep(GLANCE).await;
+        let next = audit.settled_mark(&client).await.unwrap();
+        if Counted::since(cluster, &client, mark).await.total() > 0 {
+            (mark, since) = (next, Instant::now());
         }
-        mark = audit.settled_mark(&client).await.unwrap();
     }
 }
