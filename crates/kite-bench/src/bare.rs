@@ -17,13 +17,12 @@ use http::Method;
 use kite_api::labels::Controller;
 use kite_api::machine::Phase;
 use kite_kubevirt::read::{DataVolume, VirtualMachine};
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event, watcher};
-use kube::{Api, Client, ResourceExt as _};
+use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use crate::bystander::follow;
 use crate::load::{AT_ONCE, Made, Name};
 use crate::mould::{Mould, Request, disk_part, power_part};
 
@@ -153,11 +152,16 @@ impl Bare {
     /// Starts its watches. `between` is the time between two writes of progress.
     pub async fn start(client: &Client, mould: Arc<Mould>, between: Duration) -> Self {
         let telling = Telling::default();
-        let disks = follow(client, &telling, |told, disk| {
-            told.disk.send_replace(Some(disk));
+        let (of_disks, of_vms) = (Arc::clone(&telling), Arc::clone(&telling));
+        let disks = follow(client, move |name, disk: &DataVolume| {
+            if let Some(told) = lock(&of_disks).get(&name) {
+                told.disk.send_replace(Some(disk.clone()));
+            }
         });
-        let vms = follow(client, &telling, |told, vm| {
-            told.vm.send_replace(Some(vm));
+        let vms = follow(client, move |name, vm: &VirtualMachine| {
+            if let Some(told) = lock(&of_vms).get(&name) {
+                told.vm.send_replace(Some(vm.clone()));
+            }
         });
         let watches = [disks.await, vms.await];
         Self {
@@ -186,50 +190,6 @@ impl Bare {
         };
         tokio::spawn(life.run(told));
     }
-}
-
-/// Watches a kind, and tells each machine of its own object.
-async fn follow<K>(
-    client: &Client,
-    telling: &Telling,
-    tell: impl Fn(&Told, K) + Send + 'static,
-) -> JoinHandle<()>
-where
-    K: kube::Resource<DynamicType = ()>
-        + Clone
-        + std::fmt::Debug
-        + serde::de::DeserializeOwned
-        + Send
-        + 'static,
-{
-    let api: Api<K> = Api::all(client.clone());
-    let telling = Arc::clone(telling);
-    let (listed, ready) = tokio::sync::oneshot::channel();
-    let task = tokio::spawn(async move {
-        let mut listed = Some(listed);
-        let events = watcher(api, watcher::Config::default()).default_backoff();
-        let mut events = Box::pin(events);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Apply(object) | Event::InitApply(object)) => {
-                    let name = Name {
-                        namespace: object.namespace().unwrap_or_default(),
-                        name: object.name_any(),
-                    };
-                    if let Some(told) = lock(&telling).get(&name) {
-                        tell(told, object);
-                    }
-                }
-                Ok(Event::InitDone) => {
-                    let _ = listed.take().map(|listed| listed.send(()));
-                }
-                _ => {}
-            }
-        }
-    });
-    // The sender goes only with the task, which the caller holds.
-    let _ = ready.await;
-    task
 }
 
 /// One machine's life as the bare client leads it.

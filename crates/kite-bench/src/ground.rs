@@ -56,8 +56,10 @@ pub struct Ground {
     pub admin: Client,
     /// Who makes users and machines.
     pub load: Client,
-    /// The bare client's account.
+    /// The bare client's.
     pub bare: Client,
+    /// The bare client's account.
+    pub bare_account: Identity,
     options: GroundOptions,
     folder: Option<PathBuf>,
 }
@@ -93,6 +95,7 @@ impl Ground {
             admin,
             load: load.client().await?,
             bare: bare.client().await?,
+            bare_account: bare,
             options,
             folder,
         })

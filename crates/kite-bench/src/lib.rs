@@ -11,7 +11,9 @@
 )]
 
 pub mod bare;
+pub mod bystander;
 pub mod clean;
+pub mod delay;
 pub mod ground;
 pub mod load;
 pub mod mould;

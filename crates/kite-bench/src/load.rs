@@ -88,13 +88,14 @@ pub async fn users_named(client: &Client, names: &[String]) -> Result<Duration> 
     Ok(began.elapsed())
 }
 
-/// Makes one user, with room for several rounds of machines.
+/// Makes one user, with room for all machines that any scenario makes: the quota is checked at
+/// each create, and is not to be what a scenario waits for.
 async fn make_user(api: &Api<KiteUser>, name: &str) -> Result<()> {
     let user: KiteUser = serde_json::from_value(json!({
         "apiVersion": "kite.dev/v1alpha1", "kind": "KiteUser", "metadata": {"name": name},
         "spec": {
             "namespace": name,
-            "quota": {"cpu": 64, "memory": "128Gi", "storage": "400Gi", "virtualMachines": 64},
+            "quota": {"cpu": 20000, "memory": "20Ti", "storage": "40Ti", "virtualMachines": 20000},
             "subjects": [{"kind": "User", "name": format!("{name}@example.org")}],
         },
     }))?;

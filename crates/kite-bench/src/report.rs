@@ -26,20 +26,12 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what was found, in place of what was found before in the same scenario at the same size.
+    /// Adds what was found, in place of what was found of the same before. A run that counts and
+    /// one that times are not the same.
     pub fn replace(&mut self, found: Vec<Measured>) {
-        let again = |old: &Measured| {
-            let same =
-                |new: &Measured| new.scenario == old.scenario && new.machines == old.machines;
-            found.iter().any(same)
-        };
+        let again = |old: &Measured| found.iter().any(|new| new.is_again(old));
         self.results.retain(|old| !again(old));
-        // The report's own command is that of the last run.
-        let command = &self.command;
-        self.results.extend(found.into_iter().map(|found| Measured {
-            command: command.clone(),
-            ..found
-        }));
+        self.results.extend(found);
     }
 }
 
@@ -109,6 +101,13 @@ pub struct Series {
 }
 
 impl Measured {
+    fn is_again(&self, old: &Self) -> bool {
+        let what = |m: &Self| (m.machines, m.counts.is_empty());
+        what(self) == what(old)
+            && self.scenario == old.scenario
+            && self.contestant == old.contestant
+    }
+
     /// Nothing found yet.
     pub fn new(scenario: &str, contestant: &str, machines: usize) -> Self {
         Self {

@@ -25,6 +25,9 @@ use crate::usage::Usage;
 /// Above this many machines a life is short: two ticks instead of twenty.
 const WHOLE_LIVES: usize = 1000;
 
+/// The figure that is compared.
+const ALL_RUNNING: &str = "time to all Running";
+
 /// A round that takes longer has failed: two seconds for each machine, and a minute.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -52,7 +55,7 @@ pub async fn run(machines: usize, rounds: usize) -> Result<Vec<Measured>> {
             found.push(bench.round(contestant, round).await?);
         }
     }
-    found.push(ratios(&found, machines));
+    tell_ratios(&found);
     bench.ground.end().await;
     Ok(found)
 }
@@ -222,7 +225,7 @@ impl Burst {
             spread.at(0.99)
         );
         let mut found = Measured::new("burst", contestant.name(), self.names.len())
-            .figure("time to all Running", "s", took)
+            .figure(ALL_RUNNING, "s", took)
             .figure("time until all are made", "s", made.took.as_secs_f64())
             .figure("p50", "s", spread.at(0.5))
             .figure("p99", "s", spread.at(0.99));
@@ -291,32 +294,23 @@ fn with_usage(mut found: Measured, before: &Usage, after: &Usage) -> Measured {
     )
 }
 
-/// Kite's time over the bare client's, round by round.
-fn ratios(found: &[Measured], machines: usize) -> Measured {
-    let mut ratio = Measured::new("burst", "kite over bare", machines);
-    for figure in ["time to all Running", "p50", "p99", "CPU of kube-apiserver"] {
-        let of = |contestant: &str, round: usize| {
-            let found = found
-                .iter()
-                .find(|m| m.contestant == contestant && m.round == round);
-            found.and_then(|m| m.value(figure))
+/// Prints Kite's figures over the bare client's, round by round.
+fn tell_ratios(found: &[Measured]) {
+    for figure in [ALL_RUNNING, "p50", "p99", "CPU of kube-apiserver"] {
+        let of = |contestant: Contestant, round: usize| {
+            let own = |m: &&Measured| m.contestant == contestant.name() && m.round == round;
+            found.iter().find(own).and_then(|m| m.value(figure))
         };
         let rounds = found.iter().map(|m| m.round).max().unwrap_or_default();
-        let pairs = (1..=rounds).filter_map(|round| Some(of("kite", round)? / of("bare", round)?));
-        let spread = Spread::of(pairs);
-        if spread.is_empty() {
-            continue;
+        let pair = |round| Some(of(Contestant::Kite, round)? / of(Contestant::Bare, round)?);
+        let spread = Spread::of((1..=rounds).filter_map(pair));
+        if !spread.is_empty() {
+            println!(
+                "{figure}: Kite over bare {:.2} (min {:.2}, max {:.2})",
+                spread.at(0.5),
+                spread.at(0.0),
+                spread.at(1.0)
+            );
         }
-        println!(
-            "{figure}: Kite over bare {:.2} (min {:.2}, max {:.2})",
-            spread.at(0.5),
-            spread.at(0.0),
-            spread.at(1.0)
-        );
-        ratio = ratio
-            .figure(&format!("{figure}, min"), "x", spread.at(0.0))
-            .figure(&format!("{figure}, median"), "x", spread.at(0.5))
-            .figure(&format!("{figure}, max"), "x", spread.at(1.0));
     }
-    ratio
 }

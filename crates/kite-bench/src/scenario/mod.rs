@@ -1,6 +1,18 @@
 //! What is measured, one module for each scenario.
 
+mod at_rest;
 pub mod burst;
+pub mod lives;
+pub mod memory;
+pub mod noisy;
+pub mod relist;
+mod replay;
+pub mod rest;
+pub mod restart;
+pub mod slow;
+pub mod start;
+pub mod steady;
+pub mod users;
 
 use std::time::Duration;
 
@@ -14,6 +26,26 @@ use crate::report::Measured;
 pub enum Scenario {
     /// Many machines at once: time to all Running, beside the bare client.
     Burst,
+    /// Whole lives one after the other: requests of each step, counted.
+    Lives,
+    /// Creates by a schedule that waits for nobody.
+    Steady,
+    /// One quiet tenant's create during another's storm.
+    Noisy,
+    /// Every answer of the API server comes later.
+    Slow,
+    /// Many users at once.
+    Users,
+    /// From the start of a process until it is ready.
+    Start,
+    /// Memory of the six with settled machines.
+    Memory,
+    /// Nothing happens: what is asked all the same.
+    Rest,
+    /// All six killed and started again with everything settled.
+    Restart,
+    /// The store forgets what the watches know, and everything is listed again.
+    Relist,
 }
 
 /// What every scenario can be told.
@@ -57,13 +89,30 @@ impl Scenario {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Burst => "burst",
+            Self::Lives => "lives",
+            Self::Steady => "steady",
+            Self::Noisy => "noisy",
+            Self::Slow => "slow",
+            Self::Users => "users",
+            Self::Start => "start",
+            Self::Memory => "memory",
+            Self::Rest => "rest",
+            Self::Restart => "restart",
+            Self::Relist => "relist",
         }
     }
 
     /// The numbers of machines that it is run with unless told otherwise.
     const fn machines(self) -> &'static [usize] {
         match self {
-            Self::Burst => &[100, 1000],
+            Self::Burst | Self::Lives => &[100, 1000],
+            Self::Steady | Self::Slow => &[200],
+            Self::Noisy => &[1000],
+            Self::Users => &[100, 1000],
+            Self::Start => &[0],
+            Self::Memory | Self::Restart => &[0, 1000, 10_000],
+            Self::Rest => &[0, 100, 1000, 10_000],
+            Self::Relist => &[1000],
         }
     }
 
@@ -71,6 +120,16 @@ impl Scenario {
     pub async fn run(self, machines: usize, sizes: &Sizes) -> Result<Vec<Measured>> {
         match self {
             Self::Burst => burst::run(machines, sizes.rounds).await,
+            Self::Lives => lives::run(machines).await,
+            Self::Steady => steady::run(machines, sizes.rounds).await,
+            Self::Noisy => noisy::run(machines).await,
+            Self::Slow => slow::run(machines, sizes.rounds).await,
+            Self::Users => users::run(machines).await,
+            Self::Start => start::run(sizes.rounds).await,
+            Self::Memory => memory::run(machines).await,
+            Self::Rest => rest::run(machines, sizes.rest).await,
+            Self::Restart => restart::run(machines).await,
+            Self::Relist => relist::run(machines).await,
         }
     }
 }

@@ -1,0 +1,50 @@
+//! Many users made at once: how long until each is ready, and what it costs.
+
+use std::time::Duration;
+
+use anyhow::Result;
+use kite_testkit::audit::Request;
+use tokio::time::sleep;
+
+use crate::ground::{Ground, GroundOptions};
+use crate::load;
+use crate::report::Measured;
+use crate::scenario::lives::{counts, share};
+
+/// What the last writes need: a quota's use is told some seconds after it is known.
+const SETTLING: Duration = Duration::from_secs(10);
+
+/// Runs it with so many users; there are no machines.
+pub async fn run(users: usize) -> Result<Vec<Measured>> {
+    let ground = Ground::start(GroundOptions::default()).await?;
+    ground.start_kite().await?;
+    sleep(SETTLING).await;
+    let mark = ground.mark().await?;
+    let before = ground.usage();
+    let took = load::users(&ground.load, users).await?;
+    sleep(SETTLING).await;
+    let spent = ground.usage().cpu_since(&before);
+    ground.mark().await?;
+    let requests = ground.audit()?.since(mark)?;
+    let own = |r: &Request| r.user.contains(":kite-system:kite-") && !r.is_lease();
+    let requests: Vec<Request> = requests.into_iter().filter(own).collect();
+    let work = requests.iter().filter(|r| !r.is_watch() && !r.is_event());
+    let work = share(work.count(), users);
+    let lists = requests.iter().filter(|r| r.verb == "list").count();
+    let six = spent.iter().filter(|(name, _)| name.starts_with("kite-"));
+    let six: f64 = six.map(|(_, seconds)| seconds).sum();
+    println!(
+        "{users} users: all Ready after {:.1} s, {work:.2} requests for each, {lists} lists, {six:.1} s of CPU in the six",
+        took.as_secs_f64()
+    );
+    let mut found = Measured::new("users", "kite", 0)
+        .figure("users", "", share(users, 1))
+        .figure("time to all Ready", "s", took.as_secs_f64())
+        .figure("requests", "for each user", work)
+        .figure("lists", "", share(lists, 1))
+        .figure("CPU of the six", "s", six);
+    found.contestant = format!("kite, {users} users");
+    found.counts = counts(&requests);
+    ground.end().await;
+    Ok(vec![found])
+}
