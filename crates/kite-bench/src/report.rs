@@ -31,7 +31,12 @@ impl Report {
     pub fn replace(&mut self, found: Vec<Measured>) {
         let again = |old: &Measured| found.iter().any(|new| new.is_again(old));
         self.results.retain(|old| !again(old));
-        self.results.extend(found);
+        // The report's own command is that of the last run.
+        let command = &self.command;
+        self.results.extend(found.into_iter().map(|found| Measured {
+            command: command.clone(),
+            ..found
+        }));
     }
 }
 
@@ -133,5 +138,46 @@ impl Measured {
     pub fn value(&self, name: &str) -> Option<f64> {
         let found = self.figures.iter().find(|figure| figure.name == name);
         found.map(|figure| figure.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(machines: usize, round: usize) -> Measured {
+        Measured {
+            round,
+            ..Measured::new("burst", "kite", machines)
+        }
+    }
+
+    fn counted(machines: usize) -> Measured {
+        Measured {
+            counts: vec![Count::default()],
+            ..timed(machines, 0)
+        }
+    }
+
+    #[test]
+    fn a_run_replaces_its_own_rounds_and_not_what_others_measured() {
+        // Given rounds of two runs and a count of the same size,
+        let mut report = Report {
+            command: "first".to_owned(),
+            ..Report::default()
+        };
+        report.replace(vec![timed(100, 1), timed(100, 2)]);
+        report.replace(vec![counted(100), timed(1_000, 1)]);
+        assert_eq!(report.results.len(), 4);
+        // when the rounds are measured again, fewer than before,
+        report.command = "second".to_owned();
+        report.replace(vec![timed(100, 1)]);
+        // then the old ones are gone and the rest is as it was, each with its command.
+        let left = report.results.iter();
+        let left: Vec<_> = left
+            .map(|m| (m.machines, m.round, m.command.as_str()))
+            .collect();
+        let expected = [(100, 0, "first"), (1_000, 1, "first"), (100, 1, "second")];
+        assert_eq!(left, expected);
     }
 }

@@ -22,7 +22,7 @@ pub(super) const NEVER: [&str; 4] = [
 ];
 
 /// The scenarios in the order of the page.
-pub(super) const ALL: [Scenario; 15] = [
+pub(super) const ALL: [Scenario; 14] = [
     Scenario {
         name: "burst",
         title: "A burst of creates",
@@ -31,9 +31,10 @@ pub(super) const ALL: [Scenario; 15] = [
                plain loop that sends the same writes and waits for nothing; `bare without stand-ins` is the bare \
                client beside that loop. `p50` and `p99` count from each machine's own creation, `time to all \
                Running` from the first.",
-        not: "how many machines a second a cluster can start: storage and nodes decide that. The bare client is \
-              not an alternative to Kite; it is the floor, and it is worth no more than its distance from `raw`. \
-              Requests are counted in runs of their own, with the audit log on, and times without it.",
+        not: "how many machines a second a cluster can start: storage and nodes decide that. The bare client is not \
+               an alternative to Kite; it is the floor, and it is worth no more than its distance from `raw`. \
+               Requests are counted in runs of their own, with the audit log on; times of those runs say so in their \
+               names and are compared with nothing.",
     },
     Scenario {
         name: "rest",
@@ -45,60 +46,58 @@ pub(super) const ALL: [Scenario; 15] = [
     Scenario {
         name: "memory",
         title: "Memory",
-        done: "Resident memory of each process after everything has come to rest, and its peak since it started, the \
-               first lists included.",
+        done: "Resident memory of each process with settled machines, after a minute in which nothing happened, and \
+               its peak since it started, the first lists included. `private` is what the process has for itself.",
         not: "a limit to set: leave room above the peak. Pages that processes share count in each of them, so the \
-              sum is more than they take from a node. The peaks were not at the same time. The API server's memory \
-              for the same objects is not in it.",
-    },
-    Scenario {
-        name: "cpu",
-        title: "Processor time",
-        done: "User and system time for each create, of every process that took part.",
-        not: "instructions, and not comparable with another machine's. The API server's and the store's share is \
-              what the writes cost, whoever sends them.",
+               sum is more than they take from a node. The peaks were not at the same time. The API server's memory \
+               for the same objects is not in it.",
     },
     Scenario {
         name: "restart",
         title: "Restart",
-        done: "All six are stopped and started again, with everything settled.",
+        done: "All six are killed and started again, one after the other, with everything settled. `bare list and \
+               watch` is a client that opens the same watches and keeps nothing.",
         not: "a failover, since no standby waits. A lease is taken again by a write, which is not counted as one.",
     },
     Scenario {
         name: "relist",
         title: "Relist after compaction",
-        done: "The store forgets the versions that the watches know, and the watches are cut.",
-        not: "an outage of the API server; that is among the faults, not here.",
+        done: "The API server goes away, the store forgets the versions that the watches know, and everything is \
+               listed again.",
+        not: "how long an API server is away, which its own restart decides.",
     },
     Scenario {
         name: "steady",
         title: "Steady creates",
-        done: "Machines are created by a schedule that waits for nobody.",
-        not: "the greatest rate that can be kept up; latency is told at the rate in the settings.",
+        done: "Machines are created by a schedule that waits for nobody, with Kite and with the bare client in turn.",
+        not: "the greatest rate that can be kept up: this one leaves the server room.",
     },
     Scenario {
         name: "ticks",
         title: "Ticks of progress",
-        done: "All disks are being cloned at once, and each tells its progress every few seconds.",
-        not: "CDI's own load on the server, which is counted apart.",
+        done: "All disks are being cloned at once, and each tells its progress every few seconds; told is how many \
+               of those ticks became a write.",
+        not: "CDI's own load on the server, which is not counted.",
     },
     Scenario {
         name: "power",
         title: "A power storm",
-        done: "All machines are switched off at once, then on.",
+        done: "All machines are switched off at once, then on; meanwhile another tenant creates one.",
         not: "the time in which guests shut down or boot; the stand-ins take the time that they are told.",
     },
     Scenario {
         name: "noisy",
         title: "A noisy tenant",
-        done: "One tenant creates a thousand machines while a quiet one creates single ones.",
-        not: "a guarantee between tenants: it is the time until Kite has done its part, on a server with the \
-              default priority and fairness.",
+        done: "One tenant creates many machines at once while a quiet one creates single ones, which it did before \
+               alone.",
+        not: "a guarantee between tenants: the server has its default priority and fairness, and processors are \
+               shared.",
     },
     Scenario {
         name: "slow",
         title: "A slow server",
-        done: "Every answer of the API server comes later by a fixed time.",
+        done: "Every answer of the API server to the contestant comes later by a fixed time; who creates machines \
+               and looks on has the short way.",
         not: "an overloaded server: it is only far away, and refuses nothing.",
     },
     Scenario {
@@ -110,7 +109,7 @@ pub(super) const ALL: [Scenario; 15] = [
     Scenario {
         name: "users",
         title: "Users",
-        done: "Users are created, each with a namespace, its policies and its quota.",
+        done: "Users are created at once, each with a namespace, its policies and its quota. There are no machines.",
         not: "what their machines cost, which other scenarios have.",
     },
     Scenario {

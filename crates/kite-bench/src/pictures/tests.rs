@@ -135,6 +135,11 @@ fn the_table_of_targets_tells_what_was_seen_and_whether_it_is_enough() {
     assert!(burst.ends_with("5 rounds | aim |"), "{burst}");
     let memory = line("| resident memory, six processes, 10,000");
     assert!(memory.ends_with("| 160 MiB | must |"), "{memory}");
+    let processor = line("| processor time for each create, six");
+    assert!(
+        processor.contains("| 3.1 ms in a burst of 10,000 | –"),
+        "{processor}"
+    );
     let restart = line("| restart, 10,000");
     assert!(
         restart.contains("| 0 writes, 0 lists, 8 watches,"),
