@@ -150,6 +150,8 @@ fn others() -> Vec<Measured> {
     let mut all = vec![
         restart,
         Measured::new("noisy", "kite", 1_000).figure("p99 against alone", "x", 1.4),
+        steady("kite", 0.08),
+        steady("bare", 0.06),
         Measured::new("sizes", "kite-vm", 0).figure("stripped", "MiB", 9.1),
         Measured::new("sizes", "kite-user", 0).figure("stripped", "MiB", 8.7),
         Measured::new("start", "kite-vm", 0).figure("start to ready", "s", 0.12),
@@ -165,4 +167,17 @@ fn others() -> Vec<Measured> {
         }
     }
     all
+}
+
+fn steady(who: &str, last: f64) -> Measured {
+    let mut measured =
+        Measured::new("steady", who, 200).figure("create to disk made, p99", "ms", last * 1_000.0);
+    let points = (1..=200).map(|rank| (last * (0.2 + 0.004 * real(rank)), real(rank) / 200.0));
+    measured.series = vec![Series {
+        name: "create to disk made".to_owned(),
+        x: "seconds after its creation".to_owned(),
+        y: "share of machines".to_owned(),
+        points: points.collect(),
+    }];
+    measured
 }

@@ -4,9 +4,9 @@
 //! What was not measured has no picture and no table, only a sentence that says so. Nothing is
 //! measured here and nothing is left out because it is unwelcome.
 
-mod burst;
 mod canvas;
 mod chosen;
+mod distribution;
 #[cfg(test)]
 mod example;
 mod legend;
@@ -17,6 +17,7 @@ mod ratios;
 mod requests;
 mod rest;
 mod scenarios;
+mod seen;
 mod targets;
 #[cfg(test)]
 mod tests;
@@ -55,7 +56,7 @@ struct Picture {
 pub fn files(report: &Report) -> Result<Vec<File>> {
     let mut pictures = Vec::new();
     pictures.extend(ratios::draw(report)?);
-    pictures.extend(burst::draw(report)?);
+    pictures.extend(distribution::draw(report)?);
     pictures.extend(requests::draw(report)?);
     pictures.extend(memory::draw(report)?);
     pictures.extend(rest::draw(report)?);

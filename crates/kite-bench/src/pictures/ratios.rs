@@ -14,7 +14,7 @@ use crate::report::{Figure, Measured, Report};
 /// The height of one row, in pixels.
 const ROW: u32 = 30;
 /// What stands before the rows.
-const NAMES: u32 = 300;
+const NAMES: u32 = 310;
 /// Where an axis of ratios may have a mark.
 const MARKS: [f64; 13] = [
     0.1, 0.2, 0.5, 0.75, 0.9, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0,

@@ -38,6 +38,7 @@ fn a_whole_report_has_every_picture_and_a_page_that_shows_each() {
         "time-to-running-100.svg",
         "time-to-running-1000.svg",
         "time-to-running-10000.svg",
+        "time-to-disk-200.svg",
         "requests.svg",
         "memory.svg",
         "rest.svg",

@@ -1,5 +1,5 @@
-//! How the machines of a burst come to run, as a distribution: the share that runs against the
-//! time it took, Kite and the bare client, each round and the median of the rounds.
+//! How long it took, as a distribution: the share of the machines that are so far against the time
+//! since their creation, Kite and the bare client, each round and the median of the rounds.
 
 use anyhow::Result;
 use plotters::style::RGBColor;
@@ -11,10 +11,46 @@ use super::legend::{self, LIST, Mark, Meaning};
 use super::numbers::{Spread, machines, real, shown};
 use crate::report::{Measured, Report};
 
-const SCENARIO: &str = "burst";
-const SERIES: &str = "time to Running";
-/// The figure that is compared.
+/// The figure that is compared of a burst.
 pub(super) const ALL_RUN: &str = "time to all Running";
+
+/// One time of which there are distributions.
+struct Kind {
+    scenario: &'static str,
+    /// The name of its curves in a report.
+    series: &'static str,
+    /// How the names of its pictures begin.
+    file: &'static str,
+    title: &'static str,
+    /// What the machines are doing.
+    how: &'static str,
+    /// The axis of shares.
+    share: &'static str,
+    /// The figure that is told beside the curves, its unit and its name there.
+    figure: (&'static str, &'static str, &'static str),
+}
+
+const KINDS: [Kind; 2] = [
+    Kind {
+        scenario: "burst",
+        series: "time to Running",
+        file: "time-to-running",
+        title: "Time to Running",
+        how: "at once",
+        share: "machines that run, %",
+        figure: (ALL_RUN, "s", "whole burst"),
+    },
+    Kind {
+        scenario: "steady",
+        series: "create to disk made",
+        file: "time-to-disk",
+        title: "Time to the disk being asked for",
+        how: "one after the other",
+        share: "machines with a disk, %",
+        figure: ("create to disk made, p99", "ms", "p99"),
+    },
+];
+
 /// A curve has no more points than can be told apart.
 const POINTS: usize = 200;
 
@@ -29,27 +65,30 @@ struct Curves {
     median: Curve,
 }
 
-/// One picture for each size.
+/// One picture for each time and size.
 pub(super) fn draw(report: &Report) -> Result<Vec<Picture>> {
-    let results = chosen::of(report, SCENARIO);
     let mut pictures = Vec::new();
-    for size in chosen::sizes(&results) {
-        let looks = [
-            (KITE, "Kite", BLUE, false),
-            (BARE, "bare client", RED, true),
-        ];
-        let both: Vec<_> = looks
-            .into_iter()
-            .filter_map(|look| curves(&results, size, look))
-            .collect();
-        if !both.is_empty() {
-            pictures.push(picture(&results, size, &both)?);
+    for kind in &KINDS {
+        let results = chosen::of(report, kind.scenario);
+        for size in chosen::sizes(&results) {
+            let looks = [
+                (KITE, "Kite", BLUE, false),
+                (BARE, "bare client", RED, true),
+            ];
+            let both: Vec<_> = looks
+                .into_iter()
+                .filter_map(|look| curves(kind, &results, size, look))
+                .collect();
+            if !both.is_empty() {
+                pictures.push(picture(kind, &results, size, &both)?);
+            }
         }
     }
     Ok(pictures)
 }
 
 fn curves(
+    kind: &Kind,
     results: &[&Measured],
     size: usize,
     (contestant, name, colour, broken): (&str, &'static str, RGBColor, bool),
@@ -57,7 +96,7 @@ fn curves(
     let rounds = chosen::rounds(results, contestant, size);
     let series = rounds.iter().flat_map(|m| &m.series);
     let rounds: Vec<Curve> = series
-        .filter(|series| series.name == SERIES && !series.points.is_empty())
+        .filter(|series| series.name == kind.series && !series.points.is_empty())
         .map(|series| thinned(&series.points))
         .collect();
     let median = median(&rounds);
@@ -109,29 +148,34 @@ fn reached(curve: &[(f64, f64)], share: f64) -> Option<f64> {
     Some(from.0 + part * (to.0 - from.0))
 }
 
-fn picture(results: &[&Measured], size: usize, both: &[Curves]) -> Result<Picture> {
-    let title = format!("Time to Running, {} at once", machines(size));
+fn picture(kind: &Kind, results: &[&Measured], size: usize, both: &[Curves]) -> Result<Picture> {
+    let title = format!("{}, {} {}", kind.title, machines(size), kind.how);
     let one = both.iter().all(|curves| curves.rounds.len() == 1);
     let lines = if one {
         ""
     } else {
         " Thin: a round. Thick: the median of the rounds."
     };
-    let under = format!("Share of the machines that run, each from its own creation.{lines}");
+    let under = format!("Share of the machines, each from its own creation.{lines}");
     let svg = canvas::picture(440, &title, &under, |area| {
         let (left, right) = area.split_horizontally(area.dim_in_pixel().0.cast_signed() - LIST);
-        let mut chart = canvas::chart(&left, &time_axis(results, both), &share_axis(), 64)?;
+        let mut chart = canvas::chart(
+            &left,
+            &time_axis(kind, results, both),
+            &share_axis(kind),
+            64,
+        )?;
         for curves in both {
             draw_curves(&mut chart, curves)?;
         }
-        legend::list(&right, &meanings(results, size, both))
+        legend::list(&right, &meanings(kind, results, size, both))
     })?;
     let names: Vec<_> = both.iter().map(|curves| curves.name).collect();
     Ok(Picture {
-        scenario: SCENARIO,
-        name: format!("time-to-running-{size}.svg"),
+        scenario: kind.scenario,
+        name: format!("{}-{size}.svg", kind.file),
         alt: format!(
-            "{title}: the share that runs against time, {}",
+            "{title}: share of the machines against time, {}",
             names.join(" and ")
         ),
         svg,
@@ -147,36 +191,37 @@ fn draw_curves(chart: &mut Chart<'_>, curves: &Curves) -> Result<()> {
     canvas::line(chart, &curves.median, curves.colour, 3, curves.broken)
 }
 
-fn time_axis(results: &[&Measured], both: &[Curves]) -> Axis {
+fn time_axis(kind: &Kind, results: &[&Measured], both: &[Curves]) -> Axis {
     let curves = || both.iter().flat_map(|curves| &curves.rounds);
     let firsts = curves().filter_map(|curve| curve.first());
     let least = firsts.map(|first| first.0).fold(f64::INFINITY, f64::min);
     let lasts = curves().filter_map(|curve| curve.last());
     let most = lasts.map(|last| last.0).fold(0.0, f64::max);
     let mut series = results.iter().flat_map(|m| &m.series);
-    let said = series.find(|series| series.name == SERIES);
+    let said = series.find(|series| series.name == kind.series);
     let title = match said.map_or("", |series| series.x.as_str()) {
-        "" | "s" | "seconds" => "seconds until a machine runs",
+        "" | "s" | "seconds" => "seconds since its creation",
         said => said,
     };
     Axis::around(title, least, most)
 }
 
-fn share_axis() -> Axis {
+fn share_axis(kind: &Kind) -> Axis {
     let marks = [0.0, 0.25, 0.5, 0.75, 1.0];
     Axis {
-        title: "machines that run, %".to_owned(),
+        title: kind.share.to_owned(),
         range: 0.0..1.0,
         marks: marks.map(|mark| (mark, shown(mark * 100.0))).into(),
     }
 }
 
-fn meanings(results: &[&Measured], size: usize, both: &[Curves]) -> Vec<Meaning> {
+fn meanings(kind: &Kind, results: &[&Measured], size: usize, both: &[Curves]) -> Vec<Meaning> {
+    let (figure, unit, name) = kind.figure;
     let mut meanings = Vec::new();
     for curves in both {
         let contestant = if curves.broken { BARE } else { KITE };
-        let all = chosen::spread(results, contestant, size, ALL_RUN);
-        let under = all.map_or_else(String::new, |all| format!("whole burst: {} s", all.shown()));
+        let all = chosen::spread(results, contestant, size, figure);
+        let under = all.map_or_else(String::new, |all| format!("{name}: {} {unit}", all.shown()));
         let mark = if curves.broken {
             Mark::Broken(curves.colour, 3)
         } else {
@@ -189,7 +234,7 @@ fn meanings(results: &[&Measured], size: usize, both: &[Curves]) -> Vec<Meaning>
             meanings.push(Meaning::new(mark, &text, ""));
         }
     }
-    if let Some(ratio) = chosen::ratio(results, size, ALL_RUN) {
+    if let Some(ratio) = chosen::ratio(results, size, figure) {
         let text = format!("Kite / bare: {} ×", shown(ratio.median));
         let (least, most) = (shown(ratio.least), shown(ratio.most));
         let range = if least == most {
@@ -197,7 +242,7 @@ fn meanings(results: &[&Measured], size: usize, both: &[Curves]) -> Vec<Meaning>
         } else {
             format!(", {least}–{most}")
         };
-        let under = format!("whole burst{range}");
+        let under = format!("{name}{range}");
         meanings.push(Meaning::new(Mark::Nothing, &text, under));
     }
     meanings
