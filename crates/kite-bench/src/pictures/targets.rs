@@ -101,7 +101,7 @@ pub(super) const ROWS: [Row; 13] = [
         seen: |report| seen::at_sizes(report, "rest", "requests a minute", 80.0, 25.0),
     },
     Row {
-        quantity: "seen::restart, 10,000 settled machines",
+        quantity: "restart, 10,000 settled machines",
         must: "0 writes; lists and watches only",
         aim: "",
         seen: seen::restart,
