@@ -1,16 +1,19 @@
 //! Whether a live object holds everything that a rendered one asks for.
 //!
-//! Both sides are taken as JSON and the wanted side has to be contained in the
+//! Both sides are taken as JSON would hold them and the wanted side has to be contained in the
 //! found one: what others added beside Kite's fields is tolerated (rule C-8),
 //! amounts are compared by value, and lists the way the API keys them. Of the
 //! metadata only labels, annotations and owner references count; names are how
 //! the object was found.
 
+mod tape;
+
 use std::fmt;
 
 use kite_api::quantity;
 use serde::Serialize;
-use serde_json::{Map, Value};
+
+use self::tape::{Node, Tape};
 
 /// One field that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,15 +52,19 @@ pub fn differences<W: Serialize, F: Serialize>(
     found: &F,
     rules: &Rules,
 ) -> Vec<Difference> {
+    let (Ok(wanted), Ok(found)) = (Tape::of(wanted), Tape::of(found)) else {
+        // Typed objects can always be written down; were one not to, it must not pass as equal.
+        return vec![Difference {
+            field: "object".to_owned(),
+            wanted: "one that can be compared".to_owned(),
+            found: None,
+        }];
+    };
     let mut walk = Walk {
         rules,
         differences: Vec::new(),
     };
-    match (serde_json::to_value(wanted), serde_json::to_value(found)) {
-        (Ok(Value::Object(wanted)), Ok(Value::Object(found))) => walk.top(&wanted, &found),
-        // Typed objects always serialise to JSON objects; were one not to, it must not pass as equal.
-        _ => walk.report("object", &Value::Null, None),
-    }
+    walk.top(wanted.root(), found.root());
     walk.differences
 }
 
@@ -70,48 +77,87 @@ struct Walk<'a> {
     differences: Vec<Difference>,
 }
 
-/// Where the walk is: once for people, once for the rules.
-#[derive(Clone)]
-struct Place {
-    shown: String,
-    rule: String,
+/// Where the walk is: a step below another place. It is spelled out only for what differs.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    above: Option<&'a Self>,
+    step: Step<'a>,
 }
 
-impl Place {
-    fn root(key: &str) -> Self {
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    /// Into a field.
+    Field(&'a str),
+    /// To an item of a list, by its number.
+    Item(usize),
+    /// To an item of a list that is found by keys.
+    Keyed(&'static [&'static str], Node<'a>),
+}
+
+impl<'a> Place<'a> {
+    const fn below(&'a self, step: Step<'a>) -> Self {
         Self {
-            shown: key.to_owned(),
-            rule: key.to_owned(),
+            above: Some(self),
+            step,
         }
     }
 
-    fn field(&self, key: &str) -> Self {
-        Self {
-            shown: format!("{}.{key}", self.shown),
-            rule: format!("{}.{key}", self.rule),
-        }
+    /// This place and those above it.
+    fn upwards(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |place| place.above)
     }
 
-    fn item(&self, index: &str) -> Self {
-        Self {
-            shown: format!("{}[{index}]", self.shown),
-            rule: self.rule.clone(),
+    /// Whether a path without list indices leads here.
+    fn is(&self, path: &str) -> bool {
+        let fields = self.upwards().filter_map(|place| match place.step {
+            Step::Field(key) => Some(key),
+            Step::Item(_) | Step::Keyed(..) => None,
+        });
+        fields.eq(path.rsplit('.'))
+    }
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(above) = self.above {
+            above.fmt(f)?;
+        }
+        match self.step {
+            Step::Field(key) if self.above.is_none() => f.write_str(key),
+            Step::Field(key) => write!(f, ".{key}"),
+            Step::Item(index) => write!(f, "[{index}]"),
+            Step::Keyed(keys, item) => {
+                let name = keys.iter().filter_map(|k| item.get(k));
+                let name: Vec<String> = name.map(|value| value.to_string()).collect();
+                write!(f, "[{}]", name.join("/"))
+            }
         }
     }
+}
+
+/// The fields of a map in the order in which differences are told.
+fn ordered(map: Node<'_>) -> Vec<(&str, Node<'_>)> {
+    let mut fields: Vec<_> = map.fields().collect();
+    fields.sort_unstable_by_key(|(key, _)| *key);
+    fields
 }
 
 impl Walk<'_> {
-    fn top(&mut self, wanted: &Map<String, Value>, found: &Map<String, Value>) {
-        for (key, wanted) in wanted {
-            let place = Place::root(key);
+    fn top(&mut self, wanted: Node<'_>, found: Node<'_>) {
+        for (key, wanted) in ordered(wanted) {
+            let place = Place {
+                above: None,
+                step: Step::Field(key),
+            };
             let found = found.get(key);
-            match (key.as_str(), wanted) {
+            match key {
                 // Items of a list carry neither, and the watch knows them anyway.
-                ("apiVersion" | "kind", _) => {}
-                ("metadata", Value::Object(wanted)) => {
+                "apiVersion" | "kind" => {}
+                "metadata" if wanted.is_map() => {
                     for key in METADATA {
                         if let Some(wanted) = wanted.get(key) {
-                            self.value(&place.field(key), wanted, found.and_then(|f| f.get(key)));
+                            let place = place.below(Step::Field(key));
+                            self.value(&place, wanted, found.and_then(|f| f.get(key)));
                         }
                     }
                 }
@@ -120,87 +166,62 @@ impl Walk<'_> {
         }
     }
 
-    fn value(&mut self, place: &Place, wanted: &Value, found: Option<&Value>) {
-        match (wanted, found) {
+    fn value(&mut self, place: &Place<'_>, wanted: Node<'_>, found: Option<Node<'_>>) {
+        let found = found.filter(|f| !f.is_null());
+        match found {
             // Nothing is asked for: an absent map or list is as good as an empty one.
-            (Value::Null, _) => {}
-            (Value::Array(w), None | Some(Value::Null)) if w.is_empty() => {}
-            (Value::Object(wanted), Some(Value::Object(found))) => {
-                for (key, wanted) in wanted {
-                    self.value(&place.field(key), wanted, found.get(key));
+            _ if wanted.is_null() => {}
+            None if wanted.is_list() && wanted.items().next().is_none() => {}
+            Some(found) if wanted.is_map() && found.is_map() => {
+                for (key, wanted) in ordered(wanted) {
+                    self.value(&place.below(Step::Field(key)), wanted, found.get(key));
                 }
             }
-            (Value::Array(wanted), Some(Value::Array(found))) => self.list(place, wanted, found),
-            (wanted, Some(found)) if self.same(place, wanted, found) => {}
-            (wanted, found) => self.report(&place.shown, wanted, found),
+            Some(found) if wanted.is_list() && found.is_list() => self.list(place, wanted, found),
+            Some(found) if self.same(place, wanted, found) => {}
+            found => self.report(place, wanted, found),
         }
     }
 
-    fn list(&mut self, place: &Place, wanted: &[Value], found: &[Value]) {
-        let keyed = self
-            .rules
-            .keyed
-            .iter()
-            .find(|(path, _)| *path == place.rule);
-        let keys: &[&str] = match keyed {
+    fn list(&mut self, place: &Place<'_>, wanted: Node<'_>, found: Node<'_>) {
+        let keyed = self.rules.keyed.iter().find(|(path, _)| place.is(path));
+        let keys: &'static [&'static str] = match keyed {
             Some((_, keys)) => keys,
-            None if place.rule == "metadata.ownerReferences" => &["uid"],
-            None if wanted.len() == found.len() => {
-                for (index, (wanted, found)) in wanted.iter().zip(found).enumerate() {
-                    self.value(&place.item(&index.to_string()), wanted, Some(found));
+            None if place.is("metadata.ownerReferences") => &["uid"],
+            None if wanted.items().count() == found.items().count() => {
+                for (index, (wanted, found)) in wanted.items().zip(found.items()).enumerate() {
+                    self.value(&place.below(Step::Item(index)), wanted, Some(found));
                 }
                 return;
             }
-            None => {
-                let all = |items: &[Value]| Value::Array(items.to_vec());
-                return self.report(&place.shown, &all(wanted), Some(&all(found)));
-            }
+            None => return self.report(place, wanted, Some(found)),
         };
-        for wanted in wanted {
-            let same_keys = |found: &&Value| keys.iter().all(|k| found.get(k) == wanted.get(k));
-            let name: Vec<String> = keys
-                .iter()
-                .filter_map(|k| wanted.get(k))
-                .map(text)
-                .collect();
-            self.value(
-                &place.item(&name.join("/")),
-                wanted,
-                found.iter().find(same_keys),
-            );
+        for wanted in wanted.items() {
+            let same_keys = |found: &Node<'_>| keys.iter().all(|k| found.get(k) == wanted.get(k));
+            let item = place.below(Step::Keyed(keys, wanted));
+            self.value(&item, wanted, found.items().find(same_keys));
         }
     }
 
-    fn same(&self, place: &Place, wanted: &Value, found: &Value) -> bool {
-        let covers = |path: &str| {
-            let rest = place.rule.strip_prefix(path);
-            rest.is_some_and(|r| r.is_empty() || r.starts_with('.'))
-        };
+    fn same(&self, place: &Place<'_>, wanted: Node<'_>, found: Node<'_>) -> bool {
+        let covers = |path: &&str| place.upwards().any(|place| place.is(path));
         wanted == found
-            || (self.rules.amounts.iter().any(|p| covers(p))
-                && quantity::same(&text(wanted), &text(found)))
+            || (self.rules.amounts.iter().any(covers)
+                && quantity::same(&wanted.to_string(), &found.to_string()))
     }
 
-    fn report(&mut self, field: &str, wanted: &Value, found: Option<&Value>) {
+    fn report(&mut self, place: &Place<'_>, wanted: Node<'_>, found: Option<Node<'_>>) {
         self.differences.push(Difference {
-            field: field.to_owned(),
-            wanted: text(wanted),
-            found: found.filter(|f| !f.is_null()).map(text),
+            field: place.to_string(),
+            wanted: wanted.to_string(),
+            found: found.map(|found| found.to_string()),
         });
-    }
-}
-
-/// A value as people write it: text without quotation marks, the rest as JSON.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
