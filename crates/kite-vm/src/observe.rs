@@ -8,7 +8,7 @@ pub mod looks;
 pub mod turns;
 pub mod witness;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Service};
 use k8s_openapi::api::networking::v1::Ingress;
@@ -26,6 +26,9 @@ use crate::controller::{Meta, World};
 use crate::observe::looks::Unseen;
 use crate::observe::witness::End;
 use crate::plan::power::{Guest, Situation};
+
+/// The status of a machine that has none yet.
+static NO_STATUS: LazyLock<KiteVirtualMachineStatus> = LazyLock::new(Default::default);
 
 /// Everything a pass decides from.
 pub struct Observed {
@@ -128,8 +131,8 @@ impl Observed {
     }
 
     /// The status as it was last seen.
-    pub fn status(&self) -> KiteVirtualMachineStatus {
-        self.machine.status.clone().unwrap_or_default()
+    pub fn status(&self) -> &KiteVirtualMachineStatus {
+        self.machine.status.as_ref().unwrap_or(&NO_STATUS)
     }
 
     /// The generation of the specification.
@@ -151,8 +154,7 @@ impl Observed {
 
     /// Whether this generation of the specification has been carried out before.
     pub fn is_settled(&self) -> bool {
-        let status = self.status();
-        let applied = condition::find(&status.conditions, RESOURCES_APPLIED);
+        let applied = condition::find(&self.status().conditions, RESOURCES_APPLIED);
         applied.is_some_and(|c| c.status == "True" && c.observed_generation == self.generation())
     }
 
@@ -184,14 +186,14 @@ impl Observed {
     }
 
     /// What is known when power is decided on (rule V-16).
-    pub fn situation<'a>(&'a self, status: &'a KiteVirtualMachineStatus) -> Situation<'a> {
+    pub fn situation(&self) -> Situation<'_> {
         let spec = &self.machine.spec;
         Situation {
             power: spec.power_state,
             on_guest_shutdown: spec.on_guest_shutdown,
             vm: self.own_vm().map(AsRef::as_ref),
             guest: self.guest(),
-            status,
+            status: self.status(),
             seen: self.end,
         }
     }

@@ -60,15 +60,15 @@ pub fn disk(seen: &Observed) -> Disk {
     if seen.unseen.as_ref().is_some_and(|u| !u.gone) {
         return Disk::Unsure;
     }
-    let recorded = seen.status().claim_uid;
-    let confirmed = recorded.is_some()
-        && annotation(&seen.machine.metadata, CONFIRM_NEW_DISK) == recorded.as_deref();
-    let claim = filled(seen, recorded.as_deref()).and_then(|c| c.metadata.uid.clone());
+    let recorded = seen.status().claim_uid.as_deref();
+    let confirmed =
+        recorded.is_some() && annotation(&seen.machine.metadata, CONFIRM_NEW_DISK) == recorded;
+    let claim = filled(seen, recorded).and_then(|c| c.metadata.uid.clone());
     match (claim, recorded) {
         (Some(claim), None) => Disk::Present { claim },
         (Some(claim), Some(recorded)) if claim == recorded || confirmed => Disk::Present { claim },
-        (Some(_), Some(recorded)) => Disk::Lost(recorded),
-        (None, Some(recorded)) if !confirmed => Disk::Lost(recorded),
+        (Some(_), Some(recorded)) => Disk::Lost(recorded.to_owned()),
+        (None, Some(recorded)) if !confirmed => Disk::Lost(recorded.to_owned()),
         (None, Some(_)) if seen.own_disk().is_some() => {
             if seen.own_disk().is_some_and(|d| d.phase() == "Succeeded") {
                 Disk::Replace
@@ -143,10 +143,9 @@ pub fn storage_class(seen: &Observed, machine: &ValidMachine) -> Option<DnsName>
 
 /// The class that was recorded, or that the claim shows.
 pub fn recorded_class(seen: &Observed) -> Option<String> {
-    let shown = seen
-        .own_claim()
-        .and_then(|c| c.spec.as_ref()?.storage_class_name.clone());
-    seen.status().storage_class_name.or(shown)
+    let recorded = seen.status().storage_class_name.as_ref();
+    let shown = || seen.own_claim()?.spec.as_ref()?.storage_class_name.as_ref();
+    recorded.or_else(shown).cloned()
 }
 
 fn default_class(classes: &[Arc<StorageClass>], mark: &str) -> Option<DnsName> {

@@ -36,12 +36,12 @@ pub enum Outcome<'a> {
 /// The part as it should be.
 pub fn part(seen: &Observed, outcome: &Outcome, now: &Time) -> KiteVirtualMachineStatus {
     let previous = seen.status();
-    let mut part = part_of(Controller::Vm, &previous);
-    part.phase = phase(&previous, outcome);
+    let mut part = part_of(Controller::Vm, previous);
+    part.phase = phase(previous, outcome);
     let wanted = match outcome {
         Outcome::Applied(applied) => {
             record(&mut part, seen, applied);
-            after_applying(applied, disk_needs_somebody(&previous))
+            after_applying(applied, disk_needs_somebody(previous))
         }
         Outcome::Refused(refused, applied) => {
             part.domain.clone_from(&applied.domain.host);

@@ -240,9 +240,11 @@ async fn secrets(pass: &VmPass, seen: &Observed) -> Result<(), Trouble> {
     let names = [
         status
             .cloud_init_secret_name
+            .as_ref()
             .map(|_| cloud_init_name(&seen.owner)),
         status
             .ssh_key_secret_name
+            .as_ref()
             .map(|_| ssh_key_name(&seen.owner)),
     ];
     for name in names.into_iter().flatten() {

@@ -36,7 +36,7 @@ pub struct Domain {
 /// The host name as the status has it, for a pass that does not touch it.
 pub fn kept(seen: &Observed) -> Domain {
     Domain {
-        host: seen.status().domain,
+        host: seen.status().domain.clone(),
         ..Domain::default()
     }
 }

@@ -64,8 +64,7 @@ impl Switch {
 
 /// What to do about power now.
 pub async fn switch(pass: &VmPass, seen: &Observed) -> Switch {
-    let status = seen.status();
-    let at = seen.situation(&status);
+    let at = seen.situation();
     let wanted = run_strategy(at.power, at.on_guest_shutdown);
     let mut decision = if seen.kubevirt {
         power::decide(&at)

@@ -89,10 +89,10 @@ impl Looks {
 /// The recorded claim, if the watch does not show it as this machine's and shows no other one under
 /// its name either.
 pub fn doubted(seen: &Observed) -> Option<String> {
-    let recorded = seen.status().claim_uid.filter(|_| seen.cdi)?;
+    let recorded = seen.status().claim_uid.as_ref().filter(|_| seen.cdi)?;
     let shown = seen.claim.as_ref().map(|c| &c.metadata);
-    let settled = shown.is_some_and(|c| c.uid.as_ref() != Some(&recorded) || seen.binds(c));
-    (!settled).then_some(recorded)
+    let settled = shown.is_some_and(|c| c.uid.as_ref() != Some(recorded) || seen.binds(c));
+    (!settled).then(|| recorded.clone())
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ impl VmPass {
     pub(super) async fn tell(&self, seen: &Observed, outcome: &Outcome<'_>) -> Result<(), Error> {
         let part = status::part(seen, outcome, &kite_runtime::clock::now());
         let status = seen.status();
-        let mut there = part_of(Controller::Vm, &status);
+        let mut there = part_of(Controller::Vm, status);
         there.phase = if part.phase.is_some() {
             status.phase
         } else {
@@ -47,7 +47,7 @@ impl VmPass {
                     .conditions
                     .retain(|c| !own.contains(&c.type_.as_str()));
                 after.conditions.extend(part.conditions);
-                self.announce(seen, news(&status, &after)).await;
+                self.announce(seen, news(status, &after)).await;
                 Ok(())
             }
         }
