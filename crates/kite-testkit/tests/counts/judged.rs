@@ -32,8 +32,9 @@ pub(crate) fn judge(step: &Step, number: usize, requests: Vec<Request>) -> Judge
         }
     }
     let (slow, requests) = without_slow(requests);
-    let (ticks, mut late) = coalesced(&requests);
-    wrong.append(&mut late);
+    let (ticks, mut often) = coalesced(&requests);
+    wrong.append(&mut often);
+    let late = late(step, &requests);
     let counts = Counts::of(&requests);
     let allowed = |row: &Row| (row.least * number)..=(row.most * number);
     for row in step.rows {
@@ -62,7 +63,7 @@ pub(crate) fn judge(step: &Step, number: usize, requests: Vec<Request>) -> Judge
     } else {
         counts.by(step.of)
     };
-    let (floor, limit) = (step.floor * number, step.limit * number + ticks);
+    let (floor, limit) = (step.floor * number, step.limit * number + ticks + late);
     if sum > limit {
         wrong.push(format!(
             "{} with {number}: {sum} requests in all, {limit} are allowed (floor {floor})",
@@ -72,7 +73,7 @@ pub(crate) fn judge(step: &Step, number: usize, requests: Vec<Request>) -> Judge
     Judged {
         counts,
         stale,
-        excused: slow + ticks,
+        excused: slow + ticks + late,
         wrong,
     }
 }
@@ -180,6 +181,32 @@ fn coalesced(requests: &[Request]) -> (usize, Vec<String>) {
         more += times.len().saturating_sub(USUAL_TICKS);
     }
     (more, wrong)
+}
+
+/// The longest that a mirror holds a state back of which it expects a better one.
+const HOLD: Duration = Duration::from_secs(2);
+
+/// How many of the mirrors' writes, beyond the least that a step needs, tell of a state that lasted
+/// for longer than is held back: on a slow server states that are one moment in life come one by one.
+fn late(step: &Step, requests: &[Request]) -> usize {
+    let mirrors = step.rows.iter().filter(|row| row.least < row.most);
+    let of_row = |row: &Row| {
+        let writes = times(requests, |r| {
+            r.is_by(row.controller) && r.verb == row.verb && r.target() == row.resource
+        });
+        let of_object = |times: &Vec<Timestamp>| {
+            let apart = |pair: &&[Timestamp]| {
+                let apart = pair[1].duration_since(pair[0]);
+                Duration::try_from(apart).is_ok_and(|apart| apart >= HOLD)
+            };
+            let late = times.windows(2).filter(apart).count();
+            late.min(times.len().saturating_sub(row.least))
+        };
+        writes.values().map(of_object).sum::<usize>()
+    };
+    // Progress is told by the clock, and judged so.
+    let by_states = mirrors.filter(|row| row.controller != "kite-datavolume");
+    by_states.map(of_row).sum()
 }
 
 /// When each object was asked about, in order.
