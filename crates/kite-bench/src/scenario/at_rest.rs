@@ -89,14 +89,28 @@ pub(super) fn is_change(request: &Request) -> bool {
     request.is_write() && !request.is_lease()
 }
 
-/// Prints the requests.
+/// Prints how many lists, watches and writes of a lease each of the six sent, and all else by name.
 pub(super) fn print(counts: &[Count]) {
-    for count in counts {
+    for name in CONTROLLERS {
+        let own = || counts.iter().filter(move |count| count.controller == name);
+        let sum = |wanted: fn(&Count) -> bool| -> usize {
+            own().filter(|c| wanted(c)).map(|c| c.count).sum()
+        };
         println!(
-            "  {:16} {:8} {:56} {:6}",
-            count.controller, count.verb, count.resource, count.count
+            "  {name:16} {:4} lists {:4} watches {:4} for its lease",
+            sum(|c| c.verb == "list"),
+            sum(|c| c.verb == "watch"),
+            sum(is_lease)
         );
+        let others = own().filter(|c| !matches!(&*c.verb, "list" | "watch") && !is_lease(c));
+        for other in others {
+            println!("    {} {} {}", other.verb, other.resource, other.count);
+        }
     }
+}
+
+fn is_lease(count: &Count) -> bool {
+    count.resource.ends_with("/leases") && count.verb != "watch"
 }
 
 /// A number of requests as a figure.

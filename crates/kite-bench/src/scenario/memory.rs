@@ -9,7 +9,7 @@ use anyhow::Result;
 use kite_testkit::cluster::CONTROLLERS;
 use tokio::time::sleep;
 
-use super::at_rest;
+use super::{at_rest, starting};
 use crate::ground::Ground;
 use crate::report::Measured;
 
@@ -21,7 +21,7 @@ const KIB_PER_MIB: f64 = 1024.0;
 /// Runs it.
 pub async fn run(machines: usize) -> Result<Vec<Measured>> {
     let ground = at_rest::ground(machines, false).await?;
-    ground.start_kite().await?;
+    starting::start_all(&ground, &[]).await?;
     at_rest::quiet(&ground).await?;
     sleep(QUIET).await;
     let found = look(&ground, machines);

@@ -11,6 +11,7 @@ pub mod rest;
 pub mod restart;
 pub mod slow;
 pub mod start;
+mod starting;
 pub mod steady;
 pub mod users;
 

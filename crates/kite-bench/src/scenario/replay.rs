@@ -1,11 +1,13 @@
-//! The watches that a controller opens, opened once more by a client that keeps nothing: how long
-//! the API server takes to send what there is, and how much that is.
+//! The lists of a controller, and its watches as far as they begin with one, asked for once more by a
+//! client that keeps nothing: how long the API server takes to send what there is, and how much
+//! that is.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
+use futures::AsyncBufReadExt as _;
 use futures::future::try_join_all;
-use futures::{AsyncBufReadExt as _, AsyncReadExt as _};
 use kite_testkit::audit::Request;
 use kube::Client;
 
@@ -25,8 +27,9 @@ const METADATA: [(&str, &str); 6] = [
     ("kite-namespace", "persistentvolumeclaims"),
 ];
 
-const WHOLE: &str = "application/json";
-const ONLY_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// What is asked for in the header of a request for metadata only.
+const ITEM: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
 /// A watch whose list takes longer has failed.
 const LIMIT: Duration = Duration::from_mins(2);
@@ -34,11 +37,10 @@ const LIMIT: Duration = Duration::from_mins(2);
 /// What was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Replayed {
-    /// Until the last object of the slowest watch.
+    /// Until the last object of the slowest kind.
     pub(super) took: Duration,
-    /// Of all watches together.
+    /// Of all kinds together.
     pub(super) bytes: usize,
-    pub(super) watches: usize,
 }
 
 /// Whether a watch began with a list.
@@ -46,33 +48,44 @@ pub(super) fn lists(request: &Request) -> bool {
     request.is_watch() && request.uri.contains("sendInitialEvents=true")
 }
 
-/// Opens again, all at once, what a controller opened with a list.
+/// Sends again what a controller sent to list: what is of one kind page by page, all kinds at once.
 pub(super) async fn replay(
     client: &Client,
     controller: &str,
     requests: &[Request],
 ) -> Result<Replayed> {
-    let own = requests.iter().filter(|r| r.is_by(controller) && lists(r));
-    let own: Vec<&Request> = own.filter(|r| !r.is_lease() && r.code == 200).collect();
+    let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let sent = requests.iter().filter(|r| r.is_by(controller));
+    let listing = sent.filter(|r| r.code == 200 && !r.is_lease() && (r.verb == "list" || lists(r)));
+    for request in listing {
+        let of_kind = kinds.entry(&request.resource).or_default();
+        of_kind.push(&request.uri);
+    }
     let began = Instant::now();
-    let sent = own.iter().map(|r| {
-        let metadata = METADATA.contains(&(controller, r.resource.as_str()));
-        let accept = if metadata { ONLY_METADATA } else { WHOLE };
-        async move {
-            let sent = tokio::time::timeout(LIMIT, read(client, &r.uri, accept)).await;
-            sent.with_context(|| format!("the list of {} does not end", r.uri))?
+    let sent = kinds.iter().map(async |(resource, uris)| {
+        let metadata = METADATA.contains(&(controller, resource));
+        let mut bytes = 0;
+        for uri in uris {
+            let sent = tokio::time::timeout(LIMIT, read(client, uri, metadata)).await;
+            bytes += sent.with_context(|| format!("the list of {uri} does not end"))??;
         }
+        anyhow::Ok(bytes)
     });
     let sent = try_join_all(sent).await?;
     Ok(Replayed {
         took: began.elapsed(),
         bytes: sent.iter().sum(),
-        watches: own.len(),
     })
 }
 
-/// The bytes until the end of what was there.
-async fn read(client: &Client, uri: &str, accept: &str) -> Result<usize> {
+/// The bytes of a list, or of a watch until the end of what was there.
+async fn read(client: &Client, uri: &str, metadata: bool) -> Result<usize> {
+    let watches = uri.contains("watch=true");
+    let accept = match (metadata, watches) {
+        (false, _) => "application/json",
+        (true, false) => LIST,
+        (true, true) => ITEM,
+    };
     let request = http::Request::get(uri).header("Accept", accept);
     let mut answer = client.request_stream(request.body(Vec::new())?).await?;
     let mut bytes = 0;
@@ -82,12 +95,11 @@ async fn read(client: &Client, uri: &str, accept: &str) -> Result<usize> {
         let read = answer.read_until(b'\n', &mut line).await?;
         bytes += read;
         if read == 0 {
-            let mut rest = String::new();
-            answer.read_to_string(&mut rest).await.ok();
-            bail!("{uri} ended before the end of its list {rest}");
+            ensure!(!watches, "{uri} ended before the end of its list");
+            return Ok(bytes);
         }
         // Objects are long, and the bookmark is not.
-        if line.len() < 1024 && line.windows(END.len()).any(|part| part == END) {
+        if watches && line.len() < 1024 && line.windows(END.len()).any(|part| part == END) {
             return Ok(bytes);
         }
     }

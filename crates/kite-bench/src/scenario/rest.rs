@@ -11,7 +11,7 @@ use kite_testkit::cluster::CONTROLLERS;
 use tokio::time::sleep;
 
 use super::at_rest::{self, number};
-use super::replay;
+use super::{replay, starting};
 use crate::report::Measured;
 
 const SECONDS_PER_MINUTE: f64 = 60.0;
@@ -19,7 +19,7 @@ const SECONDS_PER_MINUTE: f64 = 60.0;
 /// Runs it.
 pub async fn run(machines: usize, rest: Duration) -> Result<Vec<Measured>> {
     let ground = at_rest::ground(machines, true).await?;
-    ground.start_kite().await?;
+    starting::start_all(&ground, &[]).await?;
     at_rest::quiet(&ground).await?;
     let mark = ground.mark().await?;
     let before = ground.usage();
