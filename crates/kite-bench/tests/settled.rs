@@ -35,6 +35,9 @@ async fn six_processes_that_start_on_twenty_copied_machines_write_nothing() {
     println!("{settled:?}");
 
     let mark = ground.mark().await.unwrap();
+    let plane = &ground.cluster.control_plane;
+    plane.start_controller_manager().await.unwrap();
+    ground.cluster.start_stand_ins().await.unwrap();
     ground.start_kite().await.unwrap();
     everything_is_there(&ground.admin, &settled.names()).await;
     tokio::time::sleep(QUIET).await;

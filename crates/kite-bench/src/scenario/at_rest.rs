@@ -25,7 +25,7 @@ const BUSY: f64 = 0.05;
 /// Longer than six processes take for ten thousand machines on one processor.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// A ground with so many settled machines, on which none of the six runs.
+/// A ground with so many settled machines, on which only the store and the API server run.
 pub(super) async fn ground(machines: usize, audit: bool) -> Result<Ground> {
     let ground = Ground::start(GroundOptions {
         audit,
