@@ -105,12 +105,14 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
     World {
         machines: feeds.primary(
             Watch::objects("KiteVirtualMachine", client())
+                .packed()
                 .reads(reads_of_machine)
                 .trim(trim_machine),
         ),
         // Disk and claim have the machine's name; whose they are is the pass's question.
         disks: feeds.watch(
             Watch::objects("DataVolume", client())
+                .packed()
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_disk)
                 .trim(|disk: &mut DataVolume| disk.spec = None),
@@ -118,6 +120,7 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
         ),
         claims: feeds.watch(
             Watch::objects("PersistentVolumeClaim", client())
+                .packed()
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_claim)
                 .trim(trim_claim),

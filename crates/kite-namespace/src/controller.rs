@@ -18,11 +18,11 @@ use kite_runtime::{Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta;
 use tokio::sync::Mutex;
 
-use crate::observe::{Caches, KITE_CRDS, UserView, trim};
+use crate::observe::{BY_NAMESPACE, BY_UID, Caches, KITE_CRDS, UserView, trim};
 use crate::plan::blocked::Blocked;
 use crate::plan::brake::Brake;
-use crate::reconcile::Reconciler;
 use crate::reconcile::measure::Measures;
+use crate::reconcile::{Reconciler, takes_long};
 
 /// A namespace can be seen a moment before the KiteUser that it was made for; only what stays
 /// unneeded for longer is marked.
@@ -89,6 +89,7 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
     let mut feeds = Feeds::new(process.health.clone());
     let namespaces = feeds.primary(
         Watch::objects("Namespace", process.client.clone())
+            .packed()
             .labels(MANAGED_SELECTOR)
             .trim(trim)
             .reads(|namespace: &Namespace| {
@@ -102,6 +103,8 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
     let users = feeds.watch(
         Watch::objects("KiteUser", process.client.clone())
             .trim(UserView::trim)
+            .index(BY_NAMESPACE)
+            .index(BY_UID)
             .reads(|user: &UserView| hash(&user.namespace())),
         |_, user| {
             let namespace = user.and_then(UserView::namespace);
@@ -119,6 +122,11 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
     process
         .metrics
         .objects("Namespace", &namespaces, &[], |_| &[])?;
+    let measures = Measures::new(process.metrics.registry())?;
+    let (counted, known) = (measures.clone(), namespaces.clone());
+    process.metrics.at_scrape(move || {
+        counted.count(&known.all(), |ns| takes_long(ns, flags.blocked_after));
+    });
     let reconciler = Reconciler {
         caches: Caches {
             namespaces,
@@ -140,7 +148,7 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
             Arc::clone(&process.metrics),
         ),
         events: process.events.clone(),
-        measures: Measures::new(process.metrics.registry())?,
+        measures,
         patience: Patience::new(MOMENT),
     };
     drive(&process, feeds, reconciler).await

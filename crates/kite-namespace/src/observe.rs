@@ -13,13 +13,14 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kite_api::KiteUser;
 use kite_api::labels::RETAINED;
-use kite_runtime::Cache;
+use kite_runtime::{By, Cache};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::core::Resource;
 use kube::{Api, Client, ResourceExt};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::plan::bound_uid;
 use crate::reconcile::Error;
 
 /// Name of the CustomResourceDefinition of KiteUsers.
@@ -31,6 +32,17 @@ pub const KITE_CRDS: [&str; 4] = [
     "kiteplatforms.kite.dev",
     "kitehostclaims.kite.dev",
 ];
+
+/// Users, by the namespace they name.
+pub const BY_NAMESPACE: By<UserView> = By {
+    name: "namespace",
+    of: |user| user.namespace().map(str::to_owned),
+};
+/// Users, by their UID.
+pub const BY_UID: By<UserView> = By {
+    name: "uid",
+    of: |user| user.metadata.uid.clone(),
+};
 
 /// The metadata of a claim.
 pub type ClaimMeta = PartialObjectMeta<PersistentVolumeClaim>;
@@ -46,12 +58,21 @@ pub struct Caches {
 }
 
 impl Caches {
+    /// Whether a KiteUser needs a namespace.
+    pub fn is_needed(&self, namespace: &ObjectMeta) -> bool {
+        let by_name = namespace
+            .name
+            .iter()
+            .map(|name| (BY_NAMESPACE, name.as_str()));
+        let by_uid = bound_uid(namespace).map(|uid| (BY_UID, uid));
+        let mut ways = by_name.chain(by_uid);
+        ways.any(|(by, value)| !self.users.find(by, value).is_empty())
+    }
+
     /// The names of the claims in a namespace that hold a retained disk, as far as the watch has
     /// shown them: enough to keep a namespace, not to delete one.
     pub fn retained_in(&self, namespace: &str) -> Vec<String> {
-        let claims = self
-            .retained
-            .select(|claim| claim.metadata.namespace.as_deref() == Some(namespace));
+        let claims = self.retained.within(namespace);
         sorted(claims.iter().map(|claim| claim.name_any()))
     }
 }

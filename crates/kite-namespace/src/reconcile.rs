@@ -24,9 +24,7 @@ use crate::apply;
 use crate::observe::Caches;
 use crate::plan::blocked::Blocked;
 use crate::plan::brake::Brake;
-use crate::plan::{
-    HELD_BY_CONTENT, annotation, bound_uid, is_marked, is_needed_by, orphaned_since, until_due,
-};
+use crate::plan::{HELD_BY_CONTENT, annotation, bound_uid, is_marked, orphaned_since, until_due};
 
 /// How long until a doubt is looked into again, of which no watch tells.
 const DOUBT_PAUSE: Duration = Duration::from_secs(60);
@@ -93,7 +91,6 @@ impl Pass for Reconciler {
     type Error = Error;
 
     async fn pass(&self, key: Key) -> Result<Next, Error> {
-        self.measure();
         let Some(namespace) = self.caches.namespaces.get(&key) else {
             self.patience.reset(&key);
             return Ok(Next::Gone);
@@ -110,12 +107,7 @@ impl Pass for Reconciler {
         if self.caches.users.availability() != Availability::Ready {
             return Ok(self.suppress("kind_absent", DOUBT_PAUSE));
         }
-        if !self
-            .caches
-            .users
-            .select(|user| is_needed_by(meta, user))
-            .is_empty()
-        {
+        if self.caches.is_needed(meta) {
             return self.keep(&key, &namespace).await;
         }
         let now = now();
@@ -202,7 +194,6 @@ impl Reconciler {
             held,
         )
         .await?;
-        self.measure();
         Ok(())
     }
 
@@ -219,17 +210,14 @@ impl Reconciler {
             Next::Within(pause)
         }
     }
+}
 
-    fn measure(&self) {
-        let now = now();
-        self.measures.count(&self.caches.namespaces.all(), |ns| {
-            let meta = &ns.metadata;
-            let since = meta.deletion_timestamp.as_ref().map(|t| t.0);
-            let long =
-                since.is_some_and(|since| until_due(since, self.blocked_after, now).is_none());
-            long && bound_uid(meta).is_some()
-        });
-    }
+/// Whether the deletion of a user's namespace takes longer than this.
+pub(crate) fn takes_long(namespace: &Namespace, limit: Duration) -> bool {
+    let meta = &namespace.metadata;
+    let since = meta.deletion_timestamp.as_ref().map(|t| t.0);
+    let long = since.is_some_and(|since| until_due(since, limit, now()).is_none());
+    long && bound_uid(meta).is_some()
 }
 
 /// The time, to the second, as the mark has it.

@@ -7,14 +7,21 @@
 //! cache never proves that an object is absent (rule C-7); the first write of
 //! an object is create-only for that reason.
 
-use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::error_boundary::InvalidObject;
 use kube::{Resource, ResourceExt};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
+
+mod inner;
+mod packed;
+
+use inner::{Entry, Index, Inner, identity};
+use packed::{Kept, Packing};
 
 /// Namespace and name of an object; the namespace of a cluster-scoped one is empty.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,6 +69,22 @@ impl fmt::Display for Key {
     }
 }
 
+/// What objects of a kind can be found by.
+pub struct By<K> {
+    /// Tells it from other ways to find objects of the kind.
+    pub name: &'static str,
+    /// What an object says; nothing when it is not to be found this way.
+    pub of: fn(&K) -> Option<String>,
+}
+
+impl<K> Clone for By<K> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<K> Copy for By<K> {}
+
 /// How far a watch has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Availability {
@@ -75,21 +98,6 @@ pub enum Availability {
 
 /// One object, as far as it could be read.
 type Read<K> = Result<Arc<K>, Arc<InvalidObject>>;
-
-struct Entry<K> {
-    object: Read<K>,
-    uid: Option<String>,
-    version: u64,
-    hash: u64,
-}
-
-struct Inner<K> {
-    objects: HashMap<Key, Entry<K>>,
-    /// UIDs that this process deleted and the watch still shows.
-    gone: HashMap<Key, String>,
-    /// Keys seen in the list that is under way, and keys written meanwhile.
-    listing: Option<HashSet<Key>>,
-}
 
 /// Everything known of one kind. Clones share one map.
 ///
@@ -114,14 +122,27 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
     /// An empty cache. `reads` hashes exactly what a pass reads of an object: a change elsewhere wakes nobody.
     pub fn new(reads: fn(&K) -> u64) -> Self {
         Self {
-            inner: Arc::new(RwLock::new(Inner {
-                objects: HashMap::new(),
-                gone: HashMap::new(),
-                listing: None,
-            })),
+            inner: Arc::new(RwLock::new(Inner::default())),
             reads,
             availability: Arc::new(watch::Sender::new(Availability::Syncing)),
         }
+    }
+
+    /// Keeps objects packed. It is for a cache that is empty, of a kind of which there are thousands.
+    #[must_use]
+    pub fn packed(self) -> Self
+    where
+        K: Serialize + DeserializeOwned,
+    {
+        self.write().packing = Some(Packing::new());
+        self
+    }
+
+    /// Keeps an index, so that [`Cache::find`] looks at nothing else. It is for a cache that is empty.
+    #[must_use]
+    pub fn indexed(self, by: By<K>) -> Self {
+        self.write().indexes.push(Index::new(by));
+        self
     }
 
     /// How far the watch has come.
@@ -141,42 +162,65 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
 
     /// The object, if it is known and could be read.
     pub fn get(&self, key: &Key) -> Option<Arc<K>> {
-        self.read()
-            .objects
-            .get(key)
-            .and_then(|e| e.object.as_ref().ok().cloned())
+        let inner = self.read();
+        inner.objects.get(key).and_then(|entry| inner.open(entry))
     }
 
     /// The object of that name, if its shape is not what this version knows.
     pub fn malformed(&self, key: &Key) -> Option<Arc<InvalidObject>> {
-        self.read()
-            .objects
-            .get(key)
-            .and_then(|e| e.object.as_ref().err().cloned())
+        let inner = self.read();
+        inner.objects.get(key)?.object.invalid().cloned()
     }
 
-    /// All objects that could be read, in no order.
+    /// All objects that could be read, in the order of their keys.
     pub fn all(&self) -> Vec<Arc<K>> {
-        self.read()
-            .objects
-            .values()
-            .filter_map(|e| e.object.as_ref().ok().cloned())
+        self.read().all().collect()
+    }
+
+    /// The objects that a predicate picks. It looks at all of them, so it is for what happens seldom.
+    pub fn select(&self, pick: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+        let inner = self.read();
+        inner.all().filter(|object| pick(object)).collect()
+    }
+
+    /// Looks at each object that could be read, one after the other.
+    pub fn for_each(&self, look: impl FnMut(Arc<K>)) {
+        self.read().all().for_each(look);
+    }
+
+    /// The objects that say this.
+    pub fn find(&self, by: By<K>, value: &str) -> Vec<Arc<K>> {
+        let inner = self.read();
+        let Some(index) = inner.indexes.iter().find(|i| i.by.name == by.name) else {
+            drop(inner);
+            return self.select(|object| (by.of)(object).as_deref() == Some(value));
+        };
+        let keys = index.keys.get(value).into_iter().flatten();
+        keys.filter_map(|key| inner.open(inner.objects.get(key)?))
             .collect()
     }
 
-    /// The objects that a predicate picks.
-    pub fn select(&self, pick: impl Fn(&K) -> bool) -> Vec<Arc<K>> {
+    /// The objects of a namespace that could be read.
+    pub fn within(&self, namespace: &str) -> Vec<Arc<K>> {
         let inner = self.read();
-        let readable = inner
-            .objects
-            .values()
-            .filter_map(|e| e.object.as_ref().ok());
-        readable.filter(|o| pick(o)).cloned().collect()
+        let entries = inner.within(namespace);
+        entries.filter_map(|(_, entry)| inner.open(entry)).collect()
     }
 
-    /// All keys, in no order.
+    /// All keys, in order.
     pub fn keys(&self) -> Vec<Key> {
         self.read().objects.keys().cloned().collect()
+    }
+
+    /// The keys of a namespace, in order.
+    pub fn keys_within(&self, namespace: &str) -> Vec<Key> {
+        let inner = self.read();
+        inner.within(namespace).map(|(k, _)| k.clone()).collect()
+    }
+
+    /// Whether an object of that key is known, readable or not.
+    pub fn contains(&self, key: &Key) -> bool {
+        self.read().objects.contains_key(key)
     }
 
     /// How many objects are known, those included that could not be read.
@@ -193,20 +237,16 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
     pub fn remember(&self, object: K) -> Arc<K> {
         let key = Key::of_meta(object.meta());
         let object = Arc::new(object);
-        let mut inner = self.write();
-        if let Some(listing) = inner.listing.as_mut() {
-            listing.insert(key.clone());
-        }
-        self.upsert(&mut inner, key, Ok(Arc::clone(&object)));
+        self.upsert(&mut self.write(), key, Ok(Arc::clone(&object)));
         object
     }
 
     /// Takes in that an object with this UID is gone for good, or with an empty UID that there is none.
     pub fn forget(&self, key: &Key, uid: &str) {
         let mut inner = self.write();
-        let known = inner.objects.get(key).map(|e| e.uid.clone());
-        if known.is_none_or(|known| known.as_deref() == Some(uid)) {
-            inner.objects.remove(key);
+        let known = inner.objects.get(key);
+        if known.is_none_or(|known| known.identity == identity(Some(uid))) {
+            inner.remove(key);
             inner.gone.insert(key.clone(), uid.to_owned());
         }
     }
@@ -223,17 +263,15 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
 
     /// A list begins.
     pub(crate) fn begin_list(&self) {
-        self.write().listing = Some(HashSet::new());
+        let mut inner = self.write();
+        inner.lists = inner.lists.wrapping_add(1);
+        inner.listing = true;
     }
 
     /// An object that the watch showed. True when something that a pass reads has changed.
     pub(crate) fn shown(&self, object: Read<K>) -> bool {
         let key = Key::of_meta(meta(&object));
-        let mut inner = self.write();
-        if let Some(listing) = inner.listing.as_mut() {
-            listing.insert(key.clone());
-        }
-        self.upsert(&mut inner, key, object)
+        self.upsert(&mut self.write(), key, object)
     }
 
     /// An object that the watch showed for the last time. The last known form of it.
@@ -246,7 +284,7 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
             .get(&key)
             .is_some_and(|e| e.version <= version(meta(&object)));
         if older {
-            inner.objects.remove(&key);
+            inner.remove(&key);
             Some(object)
         } else {
             // Either our own delete was remembered already, or a successor was.
@@ -257,19 +295,13 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
     /// The list is complete: what it did not hold is gone.
     pub(crate) fn end_list(&self) -> Vec<Read<K>> {
         let mut inner = self.write();
-        let listed = inner.listing.take().unwrap_or_default();
+        inner.listing = false;
         inner.gone.clear();
-        let absent: Vec<Key> = inner
-            .objects
-            .keys()
-            .filter(|k| !listed.contains(*k))
-            .cloned()
-            .collect();
-        absent
-            .iter()
-            .filter_map(|k| inner.objects.remove(k))
-            .map(|e| e.object)
-            .collect()
+        let latest = inner.lists;
+        let entries = inner.objects.iter();
+        let absent = entries.filter(|(_, entry)| entry.listed != latest);
+        let absent: Vec<Key> = absent.map(|(key, _)| key.clone()).collect();
+        absent.iter().filter_map(|key| inner.take(key)).collect()
     }
 
     fn upsert(&self, inner: &mut Inner<K>, key: Key, object: Read<K>) -> bool {
@@ -278,20 +310,30 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
             return false;
         }
         inner.gone.remove(&key);
-        let entry = Entry {
-            uid: meta.uid.clone(),
-            version: version(meta),
-            hash: object.as_ref().map_or(0, |o| (self.reads)(o)),
-            object,
-        };
-        let previous = inner.objects.get(&key);
-        if previous.is_some_and(|p| p.version > entry.version) {
-            return false;
+        let (identity, version) = (identity(meta.uid.as_deref()), version(meta));
+        let hash = object.as_ref().map_or(0, |o| (self.reads)(o));
+        let mut listed = inner.lists;
+        let mut changed = true;
+        if let Some(previous) = inner.objects.get_mut(&key) {
+            if inner.listing {
+                previous.listed = inner.lists;
+            }
+            if previous.version > version {
+                return false;
+            }
+            listed = previous.listed;
+            changed = previous.hash != hash
+                || previous.identity != identity
+                || previous.object.is_readable() != object.is_ok();
         }
-        let changed = previous.is_none_or(|p| {
-            p.hash != entry.hash || p.uid != entry.uid || p.object.is_ok() != entry.object.is_ok()
-        });
-        inner.objects.insert(key, entry);
+        let entry = Entry {
+            object: Kept::new(object, inner.packing.as_ref()),
+            identity,
+            version,
+            hash,
+            listed,
+        };
+        inner.insert(key, entry);
         changed
     }
 

@@ -5,60 +5,35 @@
 //! the cluster does not serve slows nothing else (rule C-14). Deletes always
 //! wake. Nothing is decided here.
 
+mod item;
+
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use futures::StreamExt;
-use kube::core::error_boundary::{DeserializeGuard, InvalidObject};
-use kube::core::{PartialObjectMeta, Resource};
+use kube::core::error_boundary::InvalidObject;
+use kube::core::{ObjectMeta, PartialObjectMeta, Resource};
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::cache::{Availability, Cache, Key};
+use crate::cache::{Availability, By, Cache, Key};
 use crate::errors::{Refusal, jittered, refusal, words};
 use crate::health::{Health, WatchHealth};
+pub use item::{Guarded, Item};
 
 /// A missing kind is looked for again within this time, jitter included (rule C-14: picked up within 30 s).
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// First pause after an error of a watch.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-
-/// What a watch delivers: something that is an object, or says why it is not.
-pub trait Item:
-    Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static
-{
-    /// The object a pass reads.
-    type Object: Resource<DynamicType = ()> + Send + Sync + 'static;
-    /// The object, or what could be read of it.
-    fn read(self) -> Result<Self::Object, Box<InvalidObject>>;
-}
-
-/// Whole objects, which may fail to parse one by one instead of all together (rule C-15).
-impl<K> Item for DeserializeGuard<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
-{
-    type Object = K;
-
-    fn read(self) -> Result<K, Box<InvalidObject>> {
-        self.0.map_err(Box::new)
-    }
-}
-
-/// Metadata only: less on the wire and less in memory.
-impl<K> Item for PartialObjectMeta<K>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + Send + Sync + 'static,
-{
-    type Object = Self;
-
-    fn read(self) -> Result<Self, Box<InvalidObject>> {
-        Ok(self)
-    }
-}
+/// Objects asked for at once by a first list. All watches list at the same time when a process
+/// starts, and a page of each is in memory then, as text and read.
+const PAGE: u32 = 250;
+/// What `kubectl apply` keeps for itself: the object once more.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// One watch, before it starts.
 pub struct Watch<I: Item> {
@@ -67,9 +42,11 @@ pub struct Watch<I: Item> {
     config: watcher::Config,
     reads: fn(&I::Object) -> u64,
     trim: fn(&mut I::Object),
+    indexes: Vec<By<I::Object>>,
+    packed: fn(Cache<I::Object>) -> Cache<I::Object>,
 }
 
-impl<K> Watch<DeserializeGuard<K>>
+impl<K> Watch<Guarded<K>>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static,
 {
@@ -94,9 +71,11 @@ impl<I: Item> Watch<I> {
         Self {
             name,
             api: Api::all(client),
-            config: watcher::Config::default(),
+            config: watcher::Config::default().page_size(PAGE),
             reads: |o| crate::cache::version(o.meta()),
             trim: |_| {},
+            indexes: Vec::new(),
+            packed: |cache| cache,
         }
     }
 
@@ -121,6 +100,23 @@ impl<I: Item> Watch<I> {
         self
     }
 
+    /// Keeps the objects packed: for kinds of which there are thousands.
+    #[must_use]
+    pub fn packed(mut self) -> Self
+    where
+        I::Object: Serialize + DeserializeOwned,
+    {
+        self.packed = Cache::packed;
+        self
+    }
+
+    /// Keeps an index for [`Cache::find`].
+    #[must_use]
+    pub fn index(mut self, by: By<I::Object>) -> Self {
+        self.indexes.push(by);
+        self
+    }
+
     /// Drops what no pass reads, before it is kept.
     #[must_use]
     pub fn trim(mut self, trim: fn(&mut I::Object)) -> Self {
@@ -129,15 +125,30 @@ impl<I: Item> Watch<I> {
     }
 }
 
-/// Gives the keys of all primary objects.
-type AllKeys = Box<dyn Fn() -> Vec<Key> + Send + Sync>;
+/// The primary objects, whatever their kind.
+trait Keys: Send + Sync {
+    fn all(&self) -> Vec<Key>;
+    fn has(&self, key: &Key) -> bool;
+}
+
+impl<K: Resource<DynamicType = ()> + Send + Sync> Keys for Cache<K> {
+    fn all(&self) -> Vec<Key> {
+        self.keys()
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        self.contains(key)
+    }
+}
+
+type Primary = Arc<OnceLock<Box<dyn Keys>>>;
 
 /// All watches of a process, and the queue of keys they wake.
 pub struct Feeds {
     wakes: UnboundedSender<Key>,
     queue: Option<UnboundedReceiver<Key>>,
     health: Health,
-    primary: Arc<OnceLock<AllKeys>>,
+    primary: Primary,
     settled: Vec<tokio::sync::watch::Receiver<Availability>>,
 }
 
@@ -157,9 +168,8 @@ impl Feeds {
     /// Watches the kind that passes are about. Each of its objects wakes itself.
     pub fn primary<I: Item>(&mut self, watch: Watch<I>) -> Cache<I::Object> {
         let cache = self.watch(watch, |key, _| vec![key.clone()]);
-        let all = cache.clone();
         // Set twice only by a controller with two primaries, which none has.
-        let _ = self.primary.set(Box::new(move || all.keys()));
+        let _ = self.primary.set(Box::new(cache.clone()));
         cache
     }
 
@@ -170,7 +180,8 @@ impl Feeds {
         watch: Watch<I>,
         wakes: impl Fn(&Key, Option<&I::Object>) -> Vec<Key> + Send + Sync + 'static,
     ) -> Cache<I::Object> {
-        let cache = Cache::new(watch.reads);
+        let cache = (watch.packed)(Cache::new(watch.reads));
+        let cache = watch.indexes.into_iter().fold(cache, Cache::indexed);
         self.settled.push(cache.availability_changes());
         let feed = Feed {
             cache: cache.clone(),
@@ -199,6 +210,22 @@ impl Feeds {
         }
     }
 
+    /// The primary objects that a rule picks.
+    pub(crate) fn primaries(&self, pick: impl Fn(&Key) -> bool) -> Vec<Key> {
+        let mut keys = self
+            .primary
+            .get()
+            .map(|keys| keys.all())
+            .unwrap_or_default();
+        keys.retain(pick);
+        keys
+    }
+
+    /// Whether a key is that of a primary object.
+    pub(crate) fn is_primary(&self, key: &Key) -> bool {
+        self.primary.get().is_some_and(|keys| keys.has(key))
+    }
+
     /// The queue of keys to look at. It can be taken once.
     pub(crate) fn take_queue(&mut self) -> Option<UnboundedReceiver<Key>> {
         self.queue.take()
@@ -213,7 +240,7 @@ struct Feed<K> {
     health: WatchHealth,
     wakes: UnboundedSender<Key>,
     which: Which<K>,
-    primary: Arc<OnceLock<AllKeys>>,
+    primary: Primary,
     trim: fn(&mut K),
     name: &'static str,
 }
@@ -274,7 +301,7 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
     fn read<I: Item<Object = K>>(&self, object: I) -> Result<Arc<K>, Arc<InvalidObject>> {
         match object.read() {
             Ok(mut object) => {
-                object.meta_mut().managed_fields = None;
+                tidy(object.meta_mut());
                 (self.trim)(&mut object);
                 Ok(Arc::new(object))
             }
@@ -303,7 +330,12 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
             self.health.available(availability);
             tracing::info!(kind = self.name, ?availability, "watch");
             // A kind that came or went changes what every object can have.
-            for key in self.primary.get().map(|keys| keys()).unwrap_or_default() {
+            for key in self
+                .primary
+                .get()
+                .map(|keys| keys.all())
+                .unwrap_or_default()
+            {
                 let _ = self.wakes.send(key);
             }
         }
@@ -325,6 +357,17 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
         if self.health.failing(&text) {
             tracing::warn!(kind = self.name, error = %text, "the watch fails and will be tried again until it works");
         }
+    }
+}
+
+/// Drops what no pass of any controller reads.
+fn tidy(meta: &mut ObjectMeta) {
+    meta.managed_fields = None;
+    if let Some(annotations) = &mut meta.annotations
+        && annotations.remove(LAST_APPLIED).is_some()
+        && annotations.is_empty()
+    {
+        meta.annotations = None;
     }
 }
 

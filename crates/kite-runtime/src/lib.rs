@@ -29,8 +29,9 @@ pub mod shared_roles;
 pub mod since;
 mod write_error;
 
-pub use cache::{Availability, Cache, Key};
+pub use cache::{Availability, By, Cache, Key};
 pub use errors::{Class, Failure, Refusal};
 pub use feed::{Feeds, Watch};
+pub use mimalloc::MiMalloc as Allocator;
 pub use pass::{Next, Pass};
 pub use process::{Process, Program, main};

@@ -58,6 +58,17 @@ pub struct Metrics {
     watch_errors: IntCounterVec,
     writes: IntCounterVec,
     requests: IntCounterVec,
+    /// Set once, by the controller that counts when it is asked.
+    at_scrape: OnceLock<AtScrape>,
+}
+
+/// What is done before each scrape.
+struct AtScrape(Box<dyn Fn() + Send + Sync>);
+
+impl std::fmt::Debug for AtScrape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("AtScrape")
+    }
 }
 
 impl Metrics {
@@ -93,6 +104,7 @@ impl Metrics {
             watch_errors: table::WATCH_ERRORS.counters(&registry)?,
             writes: table::WRITES.counters(&registry)?,
             requests: table::REQUESTS.counters(&registry)?,
+            at_scrape: OnceLock::new(),
             registry,
         })
     }
@@ -138,8 +150,17 @@ impl Metrics {
         &self.registry
     }
 
+    /// Has a controller count its own when it is asked, and not whenever something changes.
+    pub fn at_scrape(&self, count: impl Fn() + Send + Sync + 'static) {
+        // A process has one controller, so there is never a second.
+        let _ = self.at_scrape.set(AtScrape(Box::new(count)));
+    }
+
     /// Everything in Prometheus' text form.
     pub fn render(&self) -> prometheus::Result<Vec<u8>> {
+        if let Some(AtScrape(count)) = self.at_scrape.get() {
+            count();
+        }
         let leads = self.leadership.get().is_some_and(Leadership::is_current);
         self.leader.set(i64::from(leads));
         let mut text = Vec::new();

@@ -76,18 +76,21 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
     World {
         machines: feeds.primary(
             Watch::objects("KiteVirtualMachine", client())
+                .packed()
                 .reads(reads_of_machine)
                 .trim(trim_machine),
         ),
         // A Service has the machine's name; whose it is is the pass's question.
         services: feeds.watch(
             Watch::objects("Service", client())
+                .packed()
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_service),
             namesake,
         ),
         slices: feeds.watch(
             Watch::objects("EndpointSlice", client())
+                .packed()
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_slice)
                 .trim(trim_slice),

@@ -27,7 +27,7 @@ use kite_runtime::{Cache, Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta as Meta;
 
 use crate::observe::siblings::Siblings;
-use crate::observe::{Caches, USER_CRD};
+use crate::observe::{BY_UID, Caches, USER_CRD};
 use crate::plan::is_counted;
 use crate::reconcile::Reconciler;
 
@@ -180,12 +180,15 @@ pub async fn run(process: Process, flags: Flags) -> anyhow::Result<()> {
 fn watch(feeds: &mut Feeds, process: &Process, siblings: &Arc<Siblings>) -> Caches {
     let client = || process.client.clone();
     let users = feeds.primary(
-        Watch::objects("KiteUser", client()).reads(|user: &KiteUser| {
-            // A status is compared too, so that one edited by hand is mended.
-            let status = serde_json::to_string(&user.status).unwrap_or_default();
-            let meta = &user.metadata;
-            hash(&(meta.generation, going(meta), &meta.finalizers, status))
-        }),
+        Watch::objects("KiteUser", client())
+            .packed()
+            .reads(|user: &KiteUser| {
+                // A status is compared too, so that one edited by hand is mended.
+                let status = serde_json::to_string(&user.status).unwrap_or_default();
+                let meta = &user.metadata;
+                hash(&(meta.generation, going(meta), &meta.finalizers, status))
+            })
+            .index(BY_UID),
     );
     let all = |users: &Cache<KiteUser>| {
         let users = users.clone();
@@ -207,6 +210,7 @@ fn watch(feeds: &mut Feeds, process: &Process, siblings: &Arc<Siblings>) -> Cach
     let by_name = Arc::clone(siblings);
     let namespaces = feeds.watch(
         Watch::<Meta<Namespace>>::metadata("Namespace", client())
+            .packed()
             .labels(MANAGED_SELECTOR)
             .reads(|ns| {
                 let meta = &ns.metadata;
@@ -214,23 +218,38 @@ fn watch(feeds: &mut Feeds, process: &Process, siblings: &Arc<Siblings>) -> Cach
             }),
         move |key, _| by_name.of(&key.name),
     );
-    let quotas = Watch::objects("ResourceQuota", client()).reads(|quota: &ResourceQuota| {
-        // How much is used changes with every pod and concerns no pass.
-        let hard = quota.status.as_ref().and_then(|s| s.hard.as_ref());
-        let said = serde_json::to_string(&(&quota.spec, hard)).unwrap_or_default();
-        let meta = &quota.metadata;
-        let stands = (going(meta), &meta.labels, &meta.annotations);
-        hash(&(stands, said, is_counted(quota)))
-    });
+    let quotas =
+        Watch::objects("ResourceQuota", client())
+            .packed()
+            .reads(|quota: &ResourceQuota| {
+                // How much is used changes with every pod and concerns no pass.
+                let hard = quota.status.as_ref().and_then(|s| s.hard.as_ref());
+                let said = serde_json::to_string(&(&quota.spec, hard)).unwrap_or_default();
+                let meta = &quota.metadata;
+                let stands = (going(meta), &meta.labels, &meta.annotations);
+                hash(&(stands, said, is_counted(quota)))
+            });
     Caches {
         users,
         platforms,
         crd,
         namespaces,
-        policies: child(feeds, siblings, Watch::objects("NetworkPolicy", client())),
+        policies: child(
+            feeds,
+            siblings,
+            Watch::objects("NetworkPolicy", client()).packed(),
+        ),
         quotas: child(feeds, siblings, quotas),
-        limit_ranges: child(feeds, siblings, Watch::objects("LimitRange", client())),
-        bindings: child(feeds, siblings, Watch::objects("RoleBinding", client())),
+        limit_ranges: child(
+            feeds,
+            siblings,
+            Watch::objects("LimitRange", client()).packed(),
+        ),
+        bindings: child(
+            feeds,
+            siblings,
+            Watch::objects("RoleBinding", client()).packed(),
+        ),
     }
 }
 

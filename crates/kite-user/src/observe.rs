@@ -21,7 +21,7 @@ use kite_kubevirt::names::{KUBEVIRT, LAUNCHER};
 use kite_render::platform::InForce;
 use kite_render::validate::{DnsLabel, ValidPlatform};
 use kite_runtime::errors::refusal;
-use kite_runtime::{Cache, Key, Refusal};
+use kite_runtime::{By, Cache, Key, Refusal};
 use kube::api::{ListParams, PartialObjectMeta};
 use kube::{Api, Client};
 
@@ -29,6 +29,12 @@ use crate::reconcile::Error;
 
 /// Name of the CustomResourceDefinition of KiteUsers.
 pub const USER_CRD: &str = "kiteusers.kite.dev";
+
+/// Users, by their UID.
+pub const BY_UID: By<KiteUser> = By {
+    name: "uid",
+    of: |user| user.metadata.uid.clone(),
+};
 
 /// A namespace as the watch shows it.
 pub type NamespaceMeta = PartialObjectMeta<Namespace>;
@@ -68,10 +74,7 @@ impl Caches {
 
     /// The user of a UID, wherever its namespace is.
     pub fn user_of(&self, uid: &str) -> Option<Arc<KiteUser>> {
-        let found = self
-            .users
-            .select(|u| u.metadata.uid.as_deref() == Some(uid));
-        found.into_iter().next()
+        self.users.find(BY_UID, uid).into_iter().next()
     }
 
     /// Whether users go because the kind itself is being removed, and nobody has said that this

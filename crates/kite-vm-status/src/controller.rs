@@ -97,12 +97,14 @@ fn watch(feeds: &mut Feeds, process: &Process, guests: Guests) -> World {
     World {
         machines: feeds.primary(
             Watch::objects("KiteVirtualMachine", client())
+                .packed()
                 .reads(reads_of_machine)
                 .trim(trim_machine),
         ),
         // Children have the machine's name; whose they are is the pass's question.
         vms: feeds.watch(
             Watch::objects("VirtualMachine", client())
+                .packed()
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_vm)
                 .trim(trim_vm),
@@ -111,6 +113,7 @@ fn watch(feeds: &mut Feeds, process: &Process, guests: Guests) -> World {
         // Guests carry the labels of the template, which has no more than the UID.
         instances: feeds.watch(
             Watch::objects("VirtualMachineInstance", client())
+                .packed()
                 .labels(VM_UID)
                 .reads(reads_of_instance)
                 .trim(trim_instance),

@@ -21,7 +21,7 @@ use kite_kubevirt::read::{DataSource, DataVolume, VirtualMachine, VirtualMachine
 use kite_runtime::apply::Writer;
 use kite_runtime::pass::drive;
 use kite_runtime::settings::duration;
-use kite_runtime::{Cache, Feeds, Key, Process, Program, Watch};
+use kite_runtime::{By, Cache, Feeds, Key, Process, Program, Watch};
 use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt};
 
@@ -35,6 +35,27 @@ pub use rights::RULES;
 
 /// Name of the definition of the machines' kind.
 const MACHINES_CRD: &str = "kitevirtualmachines.kite.dev";
+
+/// Users, by the namespace they name.
+pub const BY_NAMESPACE: By<KiteUser> = By {
+    name: "namespace",
+    of: |user| Some(user.spec.namespace.clone()),
+};
+/// Host claims, by the UID of the machine they are for.
+pub const BY_MACHINE: By<KiteHostClaim> = By {
+    name: "machine",
+    of: |claim| Some(claim.spec.uid.clone()),
+};
+/// Machines, by the first label of the host name that they ask for.
+const BY_PREFIX: By<KiteVirtualMachine> = By {
+    name: "prefix",
+    of: |machine| machine.spec.domain_prefix.clone(),
+};
+/// Disks that are being filled, by their image.
+pub const BY_IMAGE: By<DataVolume> = By {
+    name: "image",
+    of: turns::unfilled_from,
+};
 
 /// Metadata of an object whose fields are not compared.
 pub type Meta<K> = PartialObjectMeta<K>;
@@ -123,14 +144,30 @@ impl World {
         let turns = Turns::new(flags.clone_patience, feeds.waker());
         let rows = turns.clone();
         let client = || process.client.clone();
-        let machines = Watch::objects("KiteVirtualMachine", client()).reads(reads_of_machine);
+        let machines = Watch::objects("KiteVirtualMachine", client())
+            .packed()
+            .reads(reads_of_machine)
+            .index(BY_PREFIX);
         let machines = feeds.primary(machines);
-        let vms = Watch::objects("VirtualMachine", client()).labels(MANAGED_SELECTOR);
-        let guests = Watch::metadata("VirtualMachineInstance", client()).labels(VM_UID);
-        let disks = Watch::objects("DataVolume", client()).labels(MANAGED_SELECTOR);
-        let claims = Watch::objects("PersistentVolumeClaim", client()).labels(MANAGED_SELECTOR);
-        let services = Watch::objects("Service", client()).labels(MANAGED_SELECTOR);
-        let ingresses = Watch::objects("Ingress", client()).labels(MANAGED_SELECTOR);
+        let vms = Watch::objects("VirtualMachine", client())
+            .packed()
+            .labels(MANAGED_SELECTOR);
+        let guests = Watch::metadata("VirtualMachineInstance", client())
+            .packed()
+            .labels(VM_UID);
+        let disks = Watch::objects("DataVolume", client())
+            .packed()
+            .labels(MANAGED_SELECTOR)
+            .index(BY_IMAGE);
+        let claims = Watch::objects("PersistentVolumeClaim", client())
+            .packed()
+            .labels(MANAGED_SELECTOR);
+        let services = Watch::objects("Service", client())
+            .packed()
+            .labels(MANAGED_SELECTOR);
+        let ingresses = Watch::objects("Ingress", client())
+            .packed()
+            .labels(MANAGED_SELECTOR);
         let around = Around::watch(feeds, &process.client, &machines);
         let witness = Arc::<Witness>::default();
         let ends = Arc::clone(&witness);
@@ -190,18 +227,10 @@ impl Around {
             move || machines.keys()
         };
         let (for_platform, for_class, for_kind) = (all(), all(), all());
-        let within = || {
-            let keys = all();
-            move |namespace: &str| -> Vec<Key> {
-                keys()
-                    .into_iter()
-                    .filter(|k| k.namespace == namespace)
-                    .collect()
-            }
-        };
-        let (in_namespace, of_user) = (within(), within());
-        let (of_image, of_host) = (machines.clone(), machines.clone());
-        let namespaces = Watch::metadata("Namespace", client()).labels(MANAGED_SELECTOR);
+        let [in_namespace, of_user, of_image, of_host] = [(); 4].map(|()| machines.clone());
+        let namespaces = Watch::metadata("Namespace", client())
+            .packed()
+            .labels(MANAGED_SELECTOR);
         let platform = Watch::objects("KitePlatform", client())
             .fields(&format!("metadata.name={PLATFORM_NAME}"));
         let images = Watch::objects("DataSource", client()).labels(&format!("{PUBLISHED}=true"));
@@ -209,11 +238,16 @@ impl Around {
             Watch::<Meta<CustomResourceDefinition>>::metadata("CustomResourceDefinition", client())
                 .fields(&format!("metadata.name={MACHINES_CRD}"));
         Self {
-            namespaces: feeds.watch(namespaces, move |key, _| in_namespace(&key.name)),
+            namespaces: feeds.watch(namespaces, move |key, _| {
+                in_namespace.keys_within(&key.name)
+            }),
             users: feeds.watch(
-                Watch::objects("KiteUser", client()),
+                Watch::objects("KiteUser", client())
+                    .packed()
+                    .index(BY_NAMESPACE),
                 move |_, user: Option<&KiteUser>| {
-                    user.map(|u| of_user(&u.spec.namespace)).unwrap_or_default()
+                    let namespace = user.map(|u| u.spec.namespace.as_str());
+                    namespace.map_or_else(Vec::new, |n| of_user.keys_within(n))
                 },
             ),
             platform: feeds.watch(platform, move |key, _| {
@@ -228,11 +262,12 @@ impl Around {
                 for_class()
             }),
             hosts: feeds.watch(
-                Watch::objects("KiteHostClaim", client()),
+                Watch::objects("KiteHostClaim", client())
+                    .packed()
+                    .index(BY_MACHINE),
                 move |key, claim: Option<&KiteHostClaim>| {
-                    let prefix = key.name.split('.').next();
-                    let wants = |m: &KiteVirtualMachine| m.spec.domain_prefix.as_deref() == prefix;
-                    let mut keys = keys_of(&of_host.select(wants));
+                    let prefix = key.name.split('.').next().unwrap_or_default();
+                    let mut keys = keys_of(&of_host.find(BY_PREFIX, prefix));
                     keys.extend(claim.map(|c| Key::new(&c.spec.namespace, &c.spec.name)));
                     keys
                 },

@@ -22,7 +22,7 @@ use kite_render::validate::{MachineOwner, ValidPlatform};
 use kite_runtime::Key;
 use kube::core::ObjectMeta;
 
-use crate::controller::{Meta, World};
+use crate::controller::{BY_MACHINE, BY_NAMESPACE, Meta, World};
 use crate::observe::looks::Unseen;
 use crate::observe::witness::End;
 use crate::plan::power::{Guest, Situation};
@@ -118,7 +118,7 @@ impl Observed {
             unseen: None,
             service: world.services.get(&key),
             ingress: world.ingresses.get(&key),
-            hosts: world.hosts.select(|h| h.spec.uid == uid),
+            hosts: world.hosts.find(BY_MACHINE, uid),
             classes: world.classes.all(),
             end: world.witness.end(&key),
             kubevirt: world.vms.is_served() && world.vmis.is_served(),
@@ -223,7 +223,7 @@ fn namespace_view(world: &World, name: &str) -> NamespaceView {
         bound_to: meta
             .and_then(|m| annotation(m, USER_UID))
             .map(str::to_owned),
-        users: users_view(&world.users.select(|u| u.spec.namespace == name)),
+        users: users_view(&world.users.find(BY_NAMESPACE, name)),
     }
 }
 

@@ -62,7 +62,7 @@ pub const METRICS: &[Metric] = &[
 ];
 
 /// What an administrator may want to be woken for.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Measures {
     /// Deletions that were due and not carried out, by reason.
     pub suppressed: IntCounterVec,

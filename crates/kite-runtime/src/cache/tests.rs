@@ -80,3 +80,75 @@ fn a_successor_of_the_same_name_is_a_change_even_if_it_looks_the_same() {
     );
     assert!(cache.get(&Key::cluster("a")).is_some());
 }
+
+fn in_namespace(namespace: &str, name: &str, data: &str) -> ConfigMap {
+    let mut object = object(name, name, 10, data);
+    object.metadata.namespace = Some(namespace.into());
+    object
+}
+
+const BY_DATA: By<ConfigMap> = By {
+    name: "data",
+    of: |object| object.data.as_ref()?.get("k").cloned(),
+};
+
+fn names(objects: &[Arc<ConfigMap>]) -> Vec<String> {
+    objects.iter().map(|o| o.name_any()).collect()
+}
+
+#[test]
+fn objects_are_found_by_namespace_and_by_what_they_say_however_they_are_kept() {
+    let caches = [
+        cache(),
+        cache().indexed(BY_DATA),
+        cache().packed(),
+        cache().packed().indexed(BY_DATA),
+    ];
+    for cache in caches {
+        for (namespace, name, data) in [("a", "1", "x"), ("b", "2", "x"), ("b", "3", "y")] {
+            shown(&cache, in_namespace(namespace, name, data));
+        }
+        shown(&cache, in_namespace("ba", "4", "z"));
+        assert_eq!(names(&cache.within("b")), ["2", "3"]);
+        assert_eq!(
+            cache.keys_within("b"),
+            [Key::new("b", "2"), Key::new("b", "3")]
+        );
+        assert_eq!(names(&cache.find(BY_DATA, "x")), ["1", "2"]);
+
+        let mut changed = in_namespace("b", "2", "y");
+        changed.metadata.resource_version = Some("11".into());
+        let kept = changed.clone();
+        shown(&cache, changed);
+        assert_eq!(cache.get(&Key::new("b", "2")).as_deref(), Some(&kept));
+        assert_eq!(names(&cache.find(BY_DATA, "x")), ["1"]);
+        assert_eq!(names(&cache.find(BY_DATA, "y")), ["2", "3"]);
+        cache.forget(&Key::new("b", "3"), "3");
+        assert_eq!(names(&cache.find(BY_DATA, "y")), ["2"]);
+        cache.begin_list();
+        let gone = cache.end_list();
+        assert_eq!(gone.len(), 3);
+        assert!(gone.iter().all(Result::is_ok), "as they were last seen");
+        assert_eq!(names(&cache.find(BY_DATA, "y")), [""; 0]);
+    }
+}
+
+// C-15
+#[test]
+fn an_object_that_cannot_be_read_is_known_all_the_same() {
+    let cache = cache().packed().indexed(BY_DATA);
+    let good = object("a", "1", 10, "x");
+    let metadata = good.metadata.clone();
+    shown(&cache, good);
+    let invalid = InvalidObject {
+        error: "odd".into(),
+        metadata,
+    };
+    assert!(cache.shown(Err(Arc::new(invalid))));
+    let key = Key::cluster("a");
+    assert!(cache.get(&key).is_none() && cache.malformed(&key).is_some());
+    assert!(cache.contains(&key) && cache.len() == 1);
+    assert_eq!(names(&cache.find(BY_DATA, "x")), [""; 0]);
+    assert!(shown(&cache, object("a", "1", 11, "x")));
+    assert!(cache.malformed(&key).is_none());
+}

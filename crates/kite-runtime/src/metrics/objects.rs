@@ -61,10 +61,12 @@ where
 
     fn collect(&self) -> Vec<MetricFamily> {
         let mut counts = BTreeMap::<_, i64>::new();
-        for object in self.cache.all() {
-            for row in rows(self.types, (self.conditions)(&object)) {
-                *counts.entry(row).or_default() += 1;
-            }
+        if !self.types.is_empty() {
+            self.cache.for_each(|object| {
+                for row in rows(self.types, (self.conditions)(&object)) {
+                    *counts.entry(row).or_default() += 1;
+                }
+            });
         }
         // Gauges of this scrape alone: what is no longer so is not shown as zero for ever.
         let gauges = [

@@ -16,7 +16,8 @@ use serde_json::json;
 
 use super::delete::left_behind::is_retained;
 use super::{Applied, Trouble};
-use crate::observe::turns::{self, Turn};
+use crate::controller::BY_IMAGE;
+use crate::observe::turns::Turn;
 use crate::observe::{Observed, annotation};
 use crate::plan::{self, Disk, Growth};
 use crate::reconcile::VmPass;
@@ -155,7 +156,6 @@ fn turn(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Turn {
         machine.image.as_str(),
     );
     let limit = usize::try_from(seen.platform.limits.clones_per_image).unwrap_or(1);
-    let of_image = |disk: &DataVolume| turns::image_of(disk).as_ref() == Some(&image);
     let waits = |m: &KiteVirtualMachine| {
         m.spec.image == image.name && waits_by_status(m) && Key::of(m) != seen.key
     };
@@ -164,7 +164,7 @@ fn turn(pass: &VmPass, seen: &Observed, machine: &ValidMachine) -> Turn {
         &image,
         place(&seen.machine),
         limit,
-        || pass.world.disks.select(of_image),
+        || pass.world.disks.find(BY_IMAGE, &image.to_string()),
         || {
             let standing = pass.world.machines.select(waits);
             standing.iter().map(|m| place(m)).collect()

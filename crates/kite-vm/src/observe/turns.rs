@@ -38,6 +38,12 @@ pub fn image_of(disk: &DataVolume) -> Option<Key> {
     Some(Key::new(namespace, &source.name))
 }
 
+/// The image that a disk is being cloned from, as long as it is.
+pub fn unfilled_from(disk: &DataVolume) -> Option<String> {
+    let image = image_of(disk).filter(|_| !is_over(disk))?;
+    Some(image.to_string())
+}
+
 /// Whether a disk's clone has ended, one way or the other.
 pub fn is_over(disk: &DataVolume) -> bool {
     matches!(disk.phase(), "Succeeded" | "Failed") || disk.metadata.deletion_timestamp.is_some()
@@ -56,8 +62,8 @@ struct Row {
     given: HashMap<Key, Key>,
     /// Images whose row was taken over from what the statuses say.
     known: HashSet<Key>,
-    /// Since when each clone has not moved, by the DataVolume's UID.
-    moved: HashMap<String, Since<Movement>>,
+    /// Since when each clone of an image has not moved, by the DataVolume's UID.
+    moved: HashMap<Key, HashMap<String, Since<Movement>>>,
 }
 
 /// The rows of all images. Locked for map operations only, by passes and one watch.
@@ -101,7 +107,7 @@ impl Turns {
         }
     }
 
-    /// Asks for a turn. `disks` are the image's DataVolumes; `standing` are the machines that wait
+    /// Asks for a turn. `disks` are the image's DataVolumes that are not filled; `standing` are the machines that wait
     /// for it by their status, of which a process that has just started knows nothing else.
     pub fn ask(
         &self,
@@ -196,19 +202,22 @@ impl Row {
     ) -> usize {
         let now = Instant::now();
         let mut busy = self.given.values().filter(|i| *i == image).count();
-        for disk in disks {
+        // What has ended is not among the disks any more, and is forgotten.
+        let mut before = self.moved.remove(image).unwrap_or_default();
+        let mut moved = HashMap::new();
+        for disk in disks.iter().filter(|disk| !is_over(disk)) {
             let uid = disk.metadata.uid.clone().unwrap_or_default();
-            if is_over(disk) {
-                self.moved.remove(&uid);
-                continue;
-            }
             if self.given.contains_key(&Key::of(disk.as_ref())) {
                 continue;
             }
             let progress = disk.status.as_ref().and_then(|s| s.progress.clone());
             let movement = (disk.phase().to_owned(), progress.unwrap_or_default());
-            let since = self.moved.entry(uid).or_default().note(Some(movement), now);
-            busy += usize::from(!waits.over(since, patience));
+            let mut since = before.remove(&uid).unwrap_or_default();
+            busy += usize::from(!waits.over(since.note(Some(movement), now), patience));
+            moved.insert(uid, since);
+        }
+        if !moved.is_empty() {
+            self.moved.insert(image.clone(), moved);
         }
         busy
     }

@@ -1,0 +1,136 @@
+//! The map inside a cache, with what finds objects in it.
+//!
+//! Locking, and which of two views of an object counts, is the cache's.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use super::packed::{Kept, Packing};
+use super::{By, Key, Read};
+
+pub(super) struct Entry<K> {
+    pub(super) object: Kept<K>,
+    /// Stands for the UID, see [`identity`].
+    pub(super) identity: u64,
+    pub(super) version: u64,
+    pub(super) hash: u64,
+    /// Number of the last list that held it, or during which it was written.
+    pub(super) listed: u32,
+}
+
+/// What stands for a UID where it is only compared: UIDs are random, so this is as good.
+pub(super) fn identity(uid: Option<&str>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    uid.hash(&mut hasher);
+    hasher.finish()
+}
+
+pub(super) struct Inner<K> {
+    /// In order, so that those of a namespace are found without looking at the others.
+    pub(super) objects: BTreeMap<Key, Entry<K>>,
+    pub(super) packing: Option<Packing<K>>,
+    pub(super) indexes: Vec<Index<K>>,
+    /// UIDs that this process deleted and the watch still shows.
+    pub(super) gone: HashMap<Key, String>,
+    /// Number of the latest list.
+    pub(super) lists: u32,
+    /// Whether that list is under way.
+    pub(super) listing: bool,
+}
+
+/// Finds objects by what they say.
+pub(super) struct Index<K> {
+    pub(super) by: By<K>,
+    pub(super) keys: HashMap<String, BTreeSet<Key>>,
+}
+
+impl<K> Index<K> {
+    pub(super) fn new(by: By<K>) -> Self {
+        let keys = HashMap::new();
+        Self { by, keys }
+    }
+
+    fn enter(&mut self, key: &Key, object: &K) {
+        if let Some(value) = (self.by.of)(object) {
+            self.keys.entry(value).or_default().insert(key.clone());
+        }
+    }
+
+    fn leave(&mut self, key: &Key, object: &K) {
+        if let Some(value) = (self.by.of)(object)
+            && let Some(keys) = self.keys.get_mut(&value)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.keys.remove(&value);
+            }
+        }
+    }
+}
+
+impl<K> Inner<K> {
+    /// The object of an entry.
+    pub(super) fn open(&self, entry: &Entry<K>) -> Option<Arc<K>> {
+        entry.object.object(self.packing.as_ref())
+    }
+
+    /// All objects that could be read, one after the other.
+    pub(super) fn all(&self) -> impl Iterator<Item = Arc<K>> {
+        self.objects.values().filter_map(|entry| self.open(entry))
+    }
+
+    /// Keeps an object, in the place of one that may be there.
+    pub(super) fn insert(&mut self, key: Key, entry: Entry<K>) {
+        if !self.indexes.is_empty() {
+            self.remove(&key);
+            if let Some(object) = self.open(&entry) {
+                for index in &mut self.indexes {
+                    index.enter(&key, &object);
+                }
+            }
+        }
+        self.objects.insert(key, entry);
+    }
+
+    pub(super) fn remove(&mut self, key: &Key) -> Option<Entry<K>> {
+        let entry = self.objects.remove(key)?;
+        if !self.indexes.is_empty()
+            && let Some(object) = entry.object.object(self.packing.as_ref())
+        {
+            for index in &mut self.indexes {
+                index.leave(key, &object);
+            }
+        }
+        Some(entry)
+    }
+
+    /// Takes an object out, in the shape in which it came.
+    pub(super) fn take(&mut self, key: &Key) -> Option<Read<K>> {
+        let entry = self.remove(key)?;
+        let object = entry.object.object(self.packing.as_ref()).map(Ok);
+        object.or_else(|| entry.object.invalid().cloned().map(Err))
+    }
+
+    /// The entries of a namespace.
+    pub(super) fn within<'a>(
+        &'a self,
+        namespace: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Entry<K>)> {
+        let of_it = self.objects.range(Key::new(namespace, "")..);
+        of_it.take_while(move |(key, _)| key.namespace == namespace)
+    }
+}
+
+impl<K> Default for Inner<K> {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            packing: None,
+            indexes: Vec::new(),
+            gone: HashMap::new(),
+            lists: 0,
+            listing: false,
+        }
+    }
+}
