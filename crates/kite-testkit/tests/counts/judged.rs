@@ -36,6 +36,30 @@ pub(crate) fn judge(step: &Step, number: usize, requests: Vec<Request>) -> Judge
     wrong.append(&mut often);
     let late = late(step, &requests);
     let counts = Counts::of(&requests);
+    wrong.extend(against_rows(step, number, &counts));
+    let sum = if step.of.is_empty() {
+        counts.total()
+    } else {
+        counts.by(step.of)
+    };
+    let (floor, limit) = (step.floor * number, step.limit * number + ticks + late);
+    if sum > limit {
+        wrong.push(format!(
+            "{} with {number}: {sum} requests in all, {limit} are allowed (floor {floor})",
+            step.name
+        ));
+    }
+    Judged {
+        counts,
+        stale,
+        excused: slow + ticks + late,
+        wrong,
+    }
+}
+
+/// What was asked too seldom, too often, or although no row allows it.
+fn against_rows(step: &Step, number: usize, counts: &Counts) -> Vec<String> {
+    let mut wrong = Vec::new();
     let allowed = |row: &Row| (row.least * number)..=(row.most * number);
     for row in step.rows {
         let count = counts.get(&asked(row));
@@ -58,24 +82,7 @@ pub(crate) fn judge(step: &Step, number: usize, requests: Vec<Request>) -> Judge
             ));
         }
     }
-    let sum = if step.of.is_empty() {
-        counts.total()
-    } else {
-        counts.by(step.of)
-    };
-    let (floor, limit) = (step.floor * number, step.limit * number + ticks + late);
-    if sum > limit {
-        wrong.push(format!(
-            "{} with {number}: {sum} requests in all, {limit} are allowed (floor {floor})",
-            step.name
-        ));
-    }
-    Judged {
-        counts,
-        stale,
-        excused: slow + ticks + late,
-        wrong,
-    }
+    wrong
 }
 
 fn asked(row: &Row) -> Asked {
