@@ -18,6 +18,18 @@ use crate::usage::{Usage, Users};
 /// Where temporary folders are on memory, so that no disk is measured.
 const MEMORY: &str = "/dev/shm";
 
+/// As many clones of one image at once as a platform may have. With the default of ten, most of a
+/// burst would wait for its turn, and what is measured would be the length of that row.
+const PLATFORM: &str = "
+apiVersion: kite.dev/v1alpha1
+kind: KitePlatform
+metadata:
+  name: default
+spec:
+  limits:
+    clonesPerImage: 1000
+";
+
 /// How long a process may take to stop by itself.
 const GRACE: Duration = Duration::from_secs(25);
 
@@ -88,6 +100,7 @@ impl Ground {
         })
         .await?;
         let admin = cluster.client().await;
+        install::apply(&admin, PLATFORM).await?;
         let load = account(&cluster, &admin, "load").await?;
         let bare = account(&cluster, &admin, "bare").await?;
         Ok(Self {

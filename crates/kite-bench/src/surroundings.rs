@@ -64,7 +64,10 @@ fn settings() -> BTreeMap<String, String> {
             "KubeVirt and CDI",
             "real definitions, played by stand-ins without webhooks, one claim for each disk",
         ),
-        ("Kite", "release build, one replica each, default flags"),
+        (
+            "Kite",
+            "one replica each, default flags, `clonesPerImage: 1000` so that clones do not take turns",
+        ),
     ]
     .map(|(name, value)| (name.to_owned(), value.to_owned()))
     .into()
