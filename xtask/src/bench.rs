@@ -12,7 +12,7 @@ use kite_api::labels::Controller;
 use crate::workspace::root;
 
 /// What is built besides the six controllers.
-const TOOLS: [&str; 2] = ["kite-bench", "kite-testkit"];
+const TOOLS: [&str; 3] = ["kite-bench", "kite-testkit", "kite-pass"];
 
 /// How to measure.
 #[derive(Args)]

@@ -125,15 +125,30 @@ impl<I: Item> Watch<I> {
     }
 }
 
-/// Gives the keys of all primary objects.
-type AllKeys = Box<dyn Fn() -> Vec<Key> + Send + Sync>;
+/// The primary objects, whatever their kind.
+trait Keys: Send + Sync {
+    fn all(&self) -> Vec<Key>;
+    fn has(&self, key: &Key) -> bool;
+}
+
+impl<K: Resource<DynamicType = ()> + Send + Sync> Keys for Cache<K> {
+    fn all(&self) -> Vec<Key> {
+        self.keys()
+    }
+
+    fn has(&self, key: &Key) -> bool {
+        self.contains(key)
+    }
+}
+
+type Primary = Arc<OnceLock<Box<dyn Keys>>>;
 
 /// All watches of a process, and the queue of keys they wake.
 pub struct Feeds {
     wakes: UnboundedSender<Key>,
     queue: Option<UnboundedReceiver<Key>>,
     health: Health,
-    primary: Arc<OnceLock<AllKeys>>,
+    primary: Primary,
     settled: Vec<tokio::sync::watch::Receiver<Availability>>,
 }
 
@@ -154,8 +169,7 @@ impl Feeds {
     pub fn primary<I: Item>(&mut self, watch: Watch<I>) -> Cache<I::Object> {
         let cache = self.watch(watch, |key, _| vec![key.clone()]);
         // Set twice only by a controller with two primaries, which none has.
-        let all = cache.clone();
-        let _ = self.primary.set(Box::new(move || all.keys()));
+        let _ = self.primary.set(Box::new(cache.clone()));
         cache
     }
 
@@ -196,6 +210,22 @@ impl Feeds {
         }
     }
 
+    /// The primary objects that a rule picks.
+    pub(crate) fn primaries(&self, pick: impl Fn(&Key) -> bool) -> Vec<Key> {
+        let mut keys = self
+            .primary
+            .get()
+            .map(|keys| keys.all())
+            .unwrap_or_default();
+        keys.retain(pick);
+        keys
+    }
+
+    /// Whether a key is that of a primary object.
+    pub(crate) fn is_primary(&self, key: &Key) -> bool {
+        self.primary.get().is_some_and(|keys| keys.has(key))
+    }
+
     /// The queue of keys to look at. It can be taken once.
     pub(crate) fn take_queue(&mut self) -> Option<UnboundedReceiver<Key>> {
         self.queue.take()
@@ -210,7 +240,7 @@ struct Feed<K> {
     health: WatchHealth,
     wakes: UnboundedSender<Key>,
     which: Which<K>,
-    primary: Arc<OnceLock<AllKeys>>,
+    primary: Primary,
     trim: fn(&mut K),
     name: &'static str,
 }
@@ -300,7 +330,12 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
             self.health.available(availability);
             tracing::info!(kind = self.name, ?availability, "watch");
             // A kind that came or went changes what every object can have.
-            for key in self.primary.get().map(|keys| keys()).unwrap_or_default() {
+            for key in self
+                .primary
+                .get()
+                .map(|keys| keys.all())
+                .unwrap_or_default()
+            {
                 let _ = self.wakes.send(key);
             }
         }

@@ -1,29 +1,28 @@
 //! Runs passes: one at a time for each object, a bounded number at once, each
 //! with a deadline, retried by the class of its error.
 //!
-//! The queue, the de-duplication and the timers are those of kube's Controller
-//! (its `applier`); what is added is the back-off for each object, the deadline
-//! and the metrics. No pass is told why it runs: it looks at what is.
+//! Which object is next is the [`queue`]'s, when settled ones are looked at the
+//! [`rounds`]'. No pass is told why it runs: it looks at what is.
 
-use std::borrow::Cow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+mod queue;
+mod rounds;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use futures::{FutureExt as _, StreamExt as _, stream};
-use kube::core::{DynamicResourceScope, ObjectMeta, Resource};
-use kube::runtime::controller::{Action, Config, applier};
-use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, store};
-use kube::runtime::watcher::Event;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tracing::Instrument as _;
 
 use crate::cache::Key;
-use crate::errors::{Backoff, Class, Failure, jittered};
+use crate::errors::{Backoff, Class, Failure};
 use crate::feed::Feeds;
 use crate::process::Process;
-
-/// The safety pass compares in memory what a lost watch event may have hidden (rule C-13).
-const SAFETY: Duration = Duration::from_secs(12 * 3600);
+use queue::Queue;
+use rounds::Rounds;
 
 /// When an object that a pass could deal with is looked at again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,95 +54,84 @@ pub trait Pass: Send + Sync + 'static {
     fn pass(&self, key: Key) -> impl Future<Output = Result<Next, Self::Error>> + Send;
 }
 
-/// What kube's queue looks up for a key. It wants to own the objects; the passes
-/// read from their caches instead, so a name is all there is.
-#[derive(Clone, Debug, Default)]
-struct Token {
-    metadata: ObjectMeta,
-}
-
-impl Resource for Token {
-    type DynamicType = ();
-    type Scope = DynamicResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        "object".into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        "".into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        "objects".into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
-}
-
 /// Runs passes until the process is told to stop, then lets running ones finish.
 pub async fn drive<P: Pass>(process: &Process, mut feeds: Feeds, pass: P) -> anyhow::Result<()> {
-    let queue = feeds
+    let mut wakes = feeds
         .take_queue()
         .ok_or_else(|| anyhow::anyhow!("the queue was taken before"))?;
     let mut stop = process.stop.clone();
-    tokio::select! {
-        () = feeds.settled() => {}
-        _ = stop.wait_for(|s| *s) => return Ok(()),
-    }
-    // One token a key: the queue's look-ups must succeed, those of deleted objects included.
-    let (tokens, mut writer) = store::<Token>();
-    writer.apply_watcher_event(&Event::Init);
-    writer.apply_watcher_event(&Event::InitDone);
-    let writer = Arc::new(Mutex::new(writer));
+    let Some(mut queue) = settle(&mut feeds, &mut wakes, &mut stop).await else {
+        return Ok(());
+    };
+    let concurrency = process.settings.concurrency;
+    process.metrics.allow_workers(concurrency);
     let context = Arc::new(Context {
         pass,
         backoff: Backoff::default(),
         process: process.clone(),
-        tokens: Arc::clone(&writer),
     });
-    let queue = stream::unfold(queue, |mut queue| async move {
-        queue.recv().await.map(|key| (key, queue))
-    })
-    .take_until(stopped(stop))
-    .map(move |key| {
-        lock(&writer).apply_watcher_event(&Event::Apply(token(&key)));
-        Ok::<_, std::convert::Infallible>(ObjectRef::<Token>::new(&key.name).within(&key.namespace))
-    });
-    let concurrency = process.settings.concurrency;
-    process.metrics.allow_workers(concurrency);
-    let config = Config::default().concurrency(concurrency);
-    applier(
-        |token, context: Arc<Context<P>>| run(token, context).boxed(),
-        |token, error, context| context.retry(&Key::of(token.as_ref()), error),
-        context,
-        tokens,
-        queue,
-        config,
-    )
-    .for_each(|_| std::future::ready(()))
-    .await;
+    let mut running = FuturesUnordered::new();
+    let mut rounds = Rounds::new(Instant::now());
+    while !*stop.borrow() || !running.is_empty() {
+        // All that is known comes before the next pass, or it would be looked at once for each.
+        while let Ok(key) = wakes.try_recv() {
+            queue.wake(key);
+        }
+        while !*stop.borrow() && running.len() < usize::from(concurrency) {
+            let Some(key) = queue.take() else { break };
+            running.push(run(key, Arc::clone(&context)));
+        }
+        let round = rounds.next();
+        let timer = queue.next_timer().map_or(round, |timer| timer.min(round));
+        tokio::select! {
+            Some((key, next)) = running.next() => {
+                let again = again_in(next, &key, &feeds);
+                queue.done(key, again, Instant::now());
+            }
+            Some(key) = wakes.recv() => queue.wake(key),
+            () = sleep_until(timer) => {
+                let now = Instant::now();
+                queue.expire(now);
+                if let Some(part) = rounds.part(now) {
+                    for key in feeds.primaries(|key| part.contains(&rounds::moment(key))) {
+                        queue.wake(key);
+                    }
+                }
+            }
+            () = stopped(&mut stop), if !*process.stop.borrow() => {}
+        }
+    }
     Ok(())
 }
 
-fn token(key: &Key) -> Token {
-    let mut token = Token::default();
-    token.metadata.name = Some(key.name.clone());
-    token.metadata.namespace = Some(key.namespace.clone()).filter(|n| !n.is_empty());
-    token
+/// What is to be looked at once every kind is known; nothing when the process is to stop before.
+async fn settle(
+    feeds: &mut Feeds,
+    wakes: &mut UnboundedReceiver<Key>,
+    stop: &mut watch::Receiver<bool>,
+) -> Option<Queue> {
+    let mut queue = Queue::default();
+    loop {
+        tokio::select! {
+            () = feeds.settled() => return Some(queue),
+            // Taken in at once: a first list wakes each object as often as it has children.
+            Some(key) = wakes.recv() => queue.wake(key),
+            () = stopped(stop) => return None,
+        }
+    }
 }
 
-async fn stopped(mut stop: watch::Receiver<bool>) {
+/// When an object is looked at again, unless something wakes it before.
+fn again_in(next: Next, key: &Key, feeds: &Feeds) -> Option<Duration> {
+    match next {
+        Next::Within(delay) => Some(delay),
+        // What no round comes by has a time of its own.
+        Next::OnChange if !feeds.is_primary(key) => Some(rounds::moment(key)),
+        Next::OnChange | Next::Gone => None,
+    }
+}
+
+async fn stopped(stop: &mut watch::Receiver<bool>) {
     // An error means that the sender is gone, and with it the process's main task.
     let _ = stop.wait_for(|s| *s).await;
 }
@@ -152,12 +140,6 @@ struct Context<P> {
     pass: P,
     backoff: Backoff,
     process: Process,
-    /// Locked for one map operation, when a key is queued and when its object is gone.
-    tokens: Arc<Mutex<Writer<Token>>>,
-}
-
-fn lock(writer: &Mutex<Writer<Token>>) -> MutexGuard<'_, Writer<Token>> {
-    writer.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An error of a pass, or its deadline.
@@ -178,46 +160,37 @@ impl<E: Failure> PassError<E> {
     }
 }
 
-async fn run<P: Pass>(
-    token: Arc<Token>,
-    context: Arc<Context<P>>,
-) -> Result<Action, PassError<P::Error>> {
-    let key = Key::of(token.as_ref());
-    let guard = context.process.metrics.pass();
-    let limit = context.process.settings.pass_timeout;
-    let result = tokio::time::timeout(limit, context.pass.pass(key.clone())).await;
-    let outcome = match result {
-        Ok(Ok(next)) => {
-            context.backoff.reset(&key);
-            Ok(next)
-        }
-        Ok(Err(error)) => Err(PassError::Failed(error)),
-        Err(_) => Err(PassError::Timeout(limit)),
-    };
-    let label = match &outcome {
-        Ok(Next::OnChange | Next::Gone) => "success",
-        Ok(Next::Within(_)) => "requeue_after",
-        Err(_) => "error",
-    };
-    let took = guard.ended(label);
-    tracing::debug!(object = %key, result = label, ?took, "pass");
-    outcome.map(|next| match next {
-        Next::OnChange => Action::requeue(safety_pass(&key)),
-        Next::Within(delay) => Action::requeue(delay),
-        Next::Gone => {
-            lock(&context.tokens).apply_watcher_event(&Event::Delete(token.as_ref().clone()));
-            Action::await_change()
-        }
-    })
-}
-
-/// When a settled object is looked at again without a reason: not all of them at once.
-fn safety_pass(key: &Key) -> Duration {
-    jittered(SAFETY, key, 0)
+/// One pass, and when the next one is due.
+async fn run<P: Pass>(key: Key, context: Arc<Context<P>>) -> (Key, Next) {
+    let span = tracing::info_span!("pass", object = %key);
+    let next = context.run(&key).instrument(span).await;
+    (key, next)
 }
 
 impl<P: Pass> Context<P> {
-    fn retry(&self, key: &Key, error: &PassError<P::Error>) -> Action {
+    async fn run(&self, key: &Key) -> Next {
+        let guard = self.process.metrics.pass();
+        let limit = self.process.settings.pass_timeout;
+        let result = tokio::time::timeout(limit, self.pass.pass(key.clone())).await;
+        let outcome = match result {
+            Ok(Ok(next)) => {
+                self.backoff.reset(key);
+                Ok(next)
+            }
+            Ok(Err(error)) => Err(PassError::Failed(error)),
+            Err(_) => Err(PassError::Timeout(limit)),
+        };
+        let label = match &outcome {
+            Ok(Next::OnChange | Next::Gone) => "success",
+            Ok(Next::Within(_)) => "requeue_after",
+            Err(_) => "error",
+        };
+        let took = guard.ended(label);
+        tracing::debug!(result = label, ?took, "pass");
+        outcome.unwrap_or_else(|error| Next::Within(self.retry(key, &error)))
+    }
+
+    fn retry(&self, key: &Key, error: &PassError<P::Error>) -> Duration {
         let class = error.class();
         self.process.metrics.failed(class);
         let delay = self.backoff.next(key, class);
@@ -228,35 +201,6 @@ impl<P: Pass> Context<P> {
         } else {
             tracing::warn!(object = %key, class = class.label(), %error, ?delay, attempts, "will be tried again");
         }
-        Action::requeue(delay)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    // C-13: a thousand settled machines are looked at over hours, each within twelve.
-    #[test]
-    fn safety_passes_come_within_twelve_hours_and_not_together() {
-        let key = |n: usize| Key {
-            namespace: "alice".to_owned(),
-            name: format!("web-{n}"),
-        };
-        let passes: Vec<_> = (0..1000).map(|n| safety_pass(&key(n))).collect();
-        let hours = |n: u64| Duration::from_secs(n * 3600);
-        assert!(
-            passes
-                .iter()
-                .all(|pass| (hours(9)..=hours(12)).contains(pass))
-        );
-        let minutes: BTreeSet<_> = passes.iter().map(|pass| pass.as_secs() / 60).collect();
-        assert!(
-            minutes.len() > 100,
-            "in {} different minutes only",
-            minutes.len()
-        );
+        delay
     }
 }

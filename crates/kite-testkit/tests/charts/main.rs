@@ -35,6 +35,7 @@ const ALL_OF_ONE: &str = r#"{
       "relabelings": [{"action": "labeldrop", "regex": "pod"}],
       "metricRelabelings": [{"action": "drop", "regex": "x"}]},
     "prometheusRule": {"enabled": true, "labels": {"release": "prometheus"}}},
+  "flowSchema": {"enabled": true},
   "rbac": {"extraRules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]}]},
   "commonLabels": {"team": "a"}, "commonAnnotations": {"note": "b"},
   "podLabels": {"pod": "c"}, "podAnnotations": {"pod": "d"}, "deploymentAnnotations": {"e": "f"},

@@ -9,7 +9,7 @@ use super::table::{Controller, SHARED};
 use super::{VERSION, flags};
 
 /// The objects of every controller, each a template of kite-common and a file of the chart.
-const OBJECTS: [&str; 10] = [
+const OBJECTS: [&str; 11] = [
     "deployment",
     "serviceaccount",
     "rbac",
@@ -19,6 +19,7 @@ const OBJECTS: [&str; 10] = [
     "prometheusrule",
     "poddisruptionbudget",
     "networkpolicy",
+    "flowschema",
     "extraobjects",
 ];
 
