@@ -55,10 +55,19 @@ impl Drop for Bare {
     }
 }
 
+/// The bare client's two accounts.
+#[derive(Clone)]
+pub struct Clients {
+    /// Its own.
+    pub own: Client,
+    /// kite-vm's, for status: the admission policies let nobody else write it.
+    pub status: Client,
+}
+
 /// Sends requests, a bounded number at a time, and counts them.
 #[derive(Clone)]
 pub struct Sender {
-    client: Client,
+    clients: Clients,
     slots: Arc<Semaphore>,
     sent: Arc<Mutex<Sent>>,
 }
@@ -74,9 +83,9 @@ pub struct Sent {
 
 impl Sender {
     /// Nothing sent yet.
-    pub fn new(client: &Client) -> Self {
+    pub fn new(clients: &Clients) -> Self {
         Self {
-            client: client.clone(),
+            clients: clients.clone(),
             slots: Arc::new(Semaphore::new(AT_ONCE)),
             sent: Arc::default(),
         }
@@ -90,16 +99,26 @@ impl Sender {
     /// Applies an object.
     pub async fn apply(&self, request: Request) {
         let path = format!("{}?fieldManager=bare&force=true", request.path);
-        self.send(path, "application/apply-patch+yaml", request.body)
-            .await;
+        self.send(
+            &self.clients.own,
+            path,
+            "application/apply-patch+yaml",
+            request.body,
+        )
+        .await;
     }
 
     /// Puts Kite's finalizer on a machine.
     pub async fn finalizer(&self, name: &Name) {
         let body = json!({"metadata": {"finalizers": [kite_api::labels::VM_FINALIZER]}});
         let path = format!("{}?fieldManager=bare", machine(name));
-        self.send(path, "application/merge-patch+json", body.to_string())
-            .await;
+        self.send(
+            &self.clients.own,
+            path,
+            "application/merge-patch+json",
+            body.to_string(),
+        )
+        .await;
     }
 
     /// Applies a part of a machine's status.
@@ -110,11 +129,16 @@ impl Sender {
         });
         let path = machine(name);
         let path = format!("{path}/status?fieldManager=bare-{}&force=true", who.name());
-        self.send(path, "application/apply-patch+yaml", body.to_string())
-            .await;
+        self.send(
+            &self.clients.status,
+            path,
+            "application/apply-patch+yaml",
+            body.to_string(),
+        )
+        .await;
     }
 
-    async fn send(&self, path: String, content: &'static str, body: String) {
+    async fn send(&self, client: &Client, path: String, content: &'static str, body: String) {
         // The semaphore is never closed.
         let Ok(_slot) = self.slots.acquire().await else {
             return;
@@ -125,7 +149,7 @@ impl Sender {
             .header(http::header::CONTENT_TYPE, content)
             .body(body.into_bytes());
         let good = match request {
-            Ok(request) => self.client.request_text(request).await.map_err(Into::into),
+            Ok(request) => client.request_text(request).await.map_err(Into::into),
             Err(error) => Err(anyhow::Error::from(error)),
         };
         let mut sent = lock(&self.sent);
@@ -150,22 +174,22 @@ fn machine(name: &Name) -> String {
 
 impl Bare {
     /// Starts its watches. `between` is the time between two writes of progress.
-    pub async fn start(client: &Client, mould: Arc<Mould>, between: Duration) -> Self {
+    pub async fn start(clients: &Clients, mould: Arc<Mould>, between: Duration) -> Self {
         let telling = Telling::default();
         let (of_disks, of_vms) = (Arc::clone(&telling), Arc::clone(&telling));
-        let disks = follow(client, move |name, disk: &DataVolume| {
+        let disks = follow(&clients.own, move |name, disk: &DataVolume| {
             if let Some(told) = lock(&of_disks).get(&name) {
                 told.disk.send_replace(Some(disk.clone()));
             }
         });
-        let vms = follow(client, move |name, vm: &VirtualMachine| {
+        let vms = follow(&clients.own, move |name, vm: &VirtualMachine| {
             if let Some(told) = lock(&of_vms).get(&name) {
                 told.vm.send_replace(Some(vm.clone()));
             }
         });
         let watches = [disks.await, vms.await];
         Self {
-            sender: Sender::new(client),
+            sender: Sender::new(clients),
             telling,
             mould,
             between,
@@ -290,8 +314,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Sends what the bare client sends for each machine, in a plain loop without order, watch or
 /// wait. Returns how long it took.
-pub async fn raw(client: &Client, mould: &Mould, made: &[Made]) -> Result<(Duration, Sent)> {
-    let sender = Sender::new(client);
+pub async fn raw(clients: &Clients, mould: &Mould, made: &[Made]) -> Result<(Duration, Sent)> {
+    let sender = Sender::new(clients);
     let began = std::time::Instant::now();
     let children = made.iter().flat_map(|made| mould.children_of(made));
     futures::stream::iter(children)

@@ -4,15 +4,17 @@
 //! Accounts are told apart: `load` makes and changes what people would, `bare` is the bare client,
 //! and each of the six has its own. None of them is exempt from the server's fairness.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use kite_testkit::audit::{AuditLog, Mark};
 use kite_testkit::cluster::CONTROLLERS;
-use kite_testkit::{Cluster, ClusterOptions, Identity, Options, install};
+use kite_testkit::{Cluster, ClusterOptions, Identity, Options, install, kubeconfig};
 use kube::Client;
+use kube::config::Kubeconfig;
 
+use crate::bare::Clients;
 use crate::usage::{Usage, Users};
 
 /// Where temporary folders are on memory, so that no disk is measured.
@@ -69,9 +71,9 @@ pub struct Ground {
     /// Who makes users and machines.
     pub load: Client,
     /// The bare client's.
-    pub bare: Client,
-    /// The bare client's account.
-    pub bare_account: Identity,
+    pub bare: Clients,
+    /// The kubeconfigs of the bare client: its own, and kite-vm's for status.
+    pub bare_accounts: [PathBuf; 2],
     options: GroundOptions,
     folder: Option<PathBuf>,
 }
@@ -103,12 +105,17 @@ impl Ground {
         install::apply(&admin, PLATFORM).await?;
         let load = account(&cluster, &admin, "load").await?;
         let bare = account(&cluster, &admin, "bare").await?;
+        let teller = cluster.kite_options("kite-vm", "bare", &[]).kubeconfig;
+        let bare_accounts = [bare.kubeconfig().to_owned(), teller];
         Ok(Self {
             cluster,
             admin,
             load: load.client().await?,
-            bare: bare.client().await?,
-            bare_account: bare,
+            bare: Clients {
+                own: client_by(&bare_accounts[0]).await?,
+                status: client_by(&bare_accounts[1]).await?,
+            },
+            bare_accounts,
             options,
             folder,
         })
@@ -211,6 +218,12 @@ fn memory_folder() -> Result<Option<PathBuf>> {
         .tempdir_in(MEMORY)
         .context("cannot make a folder on memory")?;
     Ok(Some(folder.keep()))
+}
+
+/// A client with the credentials of a kubeconfig file.
+pub async fn client_by(file: &Path) -> Result<Client> {
+    let client = kubeconfig::client(Kubeconfig::read_from(file)?).await;
+    client.with_context(|| format!("no client by {}", file.display()))
 }
 
 /// An account that may do anything, and is still subject to priority and fairness.

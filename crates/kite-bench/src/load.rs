@@ -95,7 +95,7 @@ async fn make_user(api: &Api<KiteUser>, name: &str) -> Result<()> {
         "apiVersion": "kite.dev/v1alpha1", "kind": "KiteUser", "metadata": {"name": name},
         "spec": {
             "namespace": name,
-            "quota": {"cpu": 20000, "memory": "20Ti", "storage": "40Ti", "virtualMachines": 20000},
+            "quota": {"cpu": 4000, "memory": "8Ti", "storage": "16Ti", "virtualMachines": 4000},
             "subjects": [{"kind": "User", "name": format!("{name}@example.org")}],
         },
     }))?;

@@ -111,7 +111,7 @@ impl Burst {
     async fn alone(&self) -> Result<Vec<Measured>> {
         let machines = self.names.len();
         self.ground.cluster.end_stand_ins().await;
-        let made = self.make(&self.ground.bare, |_| {}).await?;
+        let made = self.make(&self.ground.load, |_| {}).await?;
         let (loop_took, loop_sent) =
             bare::raw(&self.ground.bare, &self.mould, &made.list()).await?;
         clean::machines(&self.ground, &self.names).await?;
@@ -138,7 +138,7 @@ impl Burst {
     }
 
     async fn bare_without_stand_ins(&self) -> Result<(Duration, Sent)> {
-        let made = self.make(&self.ground.bare, |_| {}).await?;
+        let made = self.make(&self.ground.load, |_| {}).await?;
         let client = Bare::start(&self.ground.bare, Arc::clone(&self.mould), TICKS).await;
         let began = Instant::now();
         let wanted = made.all.len() * (self.mould.children() + 3);

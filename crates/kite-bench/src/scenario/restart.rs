@@ -38,7 +38,7 @@ pub async fn run(machines: usize) -> Result<Vec<Measured>> {
         "", "ready s", "first s", "all s", "bare s", "x", "MiB", "CPU s", "peak MiB"
     );
     for process in &started {
-        let bare = replay::replay(&ground.bare, process.name, &requests).await?;
+        let bare = replay::replay(&ground.bare.own, process.name, &requests).await?;
         let used = usage.of(process.name);
         found.push(told(process, bare, machines, used));
     }

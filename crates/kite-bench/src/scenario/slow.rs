@@ -9,17 +9,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use kite_api::machine::Phase;
+use kite_testkit::audit::Request;
 use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::{KiteProcess, kubeconfig};
 use kube::config::Kubeconfig;
 use tokio::time::sleep;
 
-use crate::bare::{Bare, TICKS};
+use crate::bare::{Bare, Clients, TICKS};
 use crate::clean;
 use crate::delay::Delay;
-use crate::ground::{Ground, GroundOptions};
+use crate::ground::{Ground, GroundOptions, client_by};
 use crate::load::{self, Name};
 use crate::mould::Mould;
 use crate::onlooker::Onlooker;
@@ -89,7 +90,11 @@ impl Slow {
                 processes.push(self.start(name).await?);
             }
         } else {
-            let client = client(&self.far(ground.bare_account.kubeconfig())?).await?;
+            let [own, status] = &ground.bare_accounts;
+            let client = Clients {
+                own: client_by(&self.far(own)?).await?,
+                status: client_by(&self.far(status)?).await?,
+            };
             let between = ground.scaled(TICKS);
             bare = Some(Bare::start(&client, Arc::clone(&self.mould), between).await);
         }
@@ -109,15 +114,13 @@ impl Slow {
         let last = running.values().max().copied().unwrap_or(began);
         sleep(PAUSE).await;
         ground.mark().await?;
-        let own = if kite {
-            ":kite-system:kite-"
-        } else {
-            ":kite-bench:bare"
-        };
         let requests = ground.audit()?.since(mark)?;
+        // While the bare client works none of the six does, so what they would send is its own.
+        let own = |r: &&Request| r.user.contains(":kite-system:kite-") || r.is_by("bare");
         let work = requests
             .iter()
-            .filter(|r| r.user.contains(own) && !r.is_lease() && !r.is_watch() && !r.is_event());
+            .filter(own)
+            .filter(|r| !r.is_lease() && !r.is_watch() && !r.is_event());
         let each = share(work.count(), self.names.len());
         let contestant = if kite { "kite" } else { "bare" };
         let took = (last - began).as_secs_f64();
@@ -153,10 +156,4 @@ impl Slow {
         }
         kubeconfig::write(&config, &near.with_extension("far.kubeconfig"))
     }
-}
-
-async fn client(file: &Path) -> Result<kube::Client> {
-    let config = Kubeconfig::read_from(file)?;
-    let client = kubeconfig::client(config).await;
-    client.with_context(|| format!("no client by {}", file.display()))
 }
