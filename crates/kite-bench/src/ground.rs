@@ -136,7 +136,9 @@ impl Ground {
         let mut times = Vec::new();
         for name in CONTROLLERS {
             self.cluster.run(name, name, &[]).await?;
-            let ready = self.cluster.with(name, |process| process.ready_after());
+            let ready = self
+                .cluster
+                .with(name, kite_testkit::KiteProcess::ready_after);
             times.push((name, ready.unwrap_or_default()));
         }
         Ok(times)

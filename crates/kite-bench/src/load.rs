@@ -81,7 +81,7 @@ pub async fn users_named(client: &Client, names: &[String]) -> Result<Duration> 
             let status = user.status.as_ref();
             status.is_some_and(|status| condition::is_true(&status.conditions, READY))
         };
-        let ready: HashSet<String> = all.iter().filter(ready).map(|u| u.name_any()).collect();
+        let ready: HashSet<String> = all.iter().filter(ready).map(KiteUser::name_any).collect();
         names.iter().all(|name| ready.contains(name)).then_some(())
     })
     .await?;

@@ -254,7 +254,7 @@ impl AllMade {
 /// Lets Kite make one machine, takes its mould, and removes it.
 pub async fn mould_of(ground: &Ground) -> Result<Mould> {
     let original = mould::original();
-    load::users_named(&ground.load, &[original.namespace.clone()]).await?;
+    load::users_named(&ground.load, std::slice::from_ref(&original.namespace)).await?;
     let onlooker = Onlooker::start(&ground.admin).await;
     let names = [original];
     load::machines(&ground.load, &names, |_| {}).await?;

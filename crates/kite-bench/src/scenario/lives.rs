@@ -54,7 +54,7 @@ impl Lives {
             namespace: "somebody-else".to_owned(),
             name: "web".to_owned(),
         };
-        load::users_named(&ground.load, &[other.namespace.clone()]).await?;
+        load::users_named(&ground.load, std::slice::from_ref(&other.namespace)).await?;
         sleep(SETTLING).await;
         Ok(Self {
             onlooker: Onlooker::start(&ground.admin).await,

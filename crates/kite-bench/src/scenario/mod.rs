@@ -106,14 +106,12 @@ impl Scenario {
     /// The numbers of machines that it is run with unless told otherwise.
     const fn machines(self) -> &'static [usize] {
         match self {
-            Self::Burst | Self::Lives => &[100, 1000],
+            Self::Burst | Self::Lives | Self::Users => &[100, 1000],
             Self::Steady | Self::Slow => &[200],
-            Self::Noisy => &[1000],
-            Self::Users => &[100, 1000],
+            Self::Noisy | Self::Relist => &[1000],
             Self::Start => &[0],
             Self::Memory | Self::Restart => &[0, 1000, 10_000],
             Self::Rest => &[0, 100, 1000, 10_000],
-            Self::Relist => &[1000],
         }
     }
 
