@@ -13,6 +13,7 @@
 pub mod bare;
 pub mod bystander;
 pub mod clean;
+pub mod contest;
 pub mod delay;
 pub mod ground;
 pub mod load;

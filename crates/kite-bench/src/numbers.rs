@@ -58,6 +58,12 @@ pub fn per(count: usize, took: Duration) -> f64 {
     count as f64 / took.as_secs_f64().max(f64::EPSILON)
 }
 
+/// So many for each of so many.
+#[expect(clippy::cast_precision_loss, reason = "some million requests")]
+pub fn share(count: usize, of: usize) -> f64 {
+    count as f64 / of.max(1) as f64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -83,18 +83,9 @@ impl Onlooker {
         names: &[Name],
         limit: Duration,
     ) -> Result<HashMap<Name, Instant>> {
-        let times = |seen: &Seen| {
-            let when = |name: &Name| seen.first.get(&(name.clone(), phase)).copied();
-            names.iter().map(|n| Some((n.clone(), when(n)?))).collect()
-        };
-        match tokio::time::timeout(limit, self.changes(times)).await {
-            Ok(times) => Ok(times),
-            Err(_) => bail!(
-                "after {} s not all machines are {phase:?}: {}",
-                limit.as_secs(),
-                self.tally(names)
-            ),
-        }
+        let when = |seen: &Seen, name: &Name| seen.first.get(&(name.clone(), phase)).copied();
+        let what = format!("{phase:?}");
+        self.all(&what, names, limit, when).await
     }
 
     /// Waits until each of these is gone; returns when.
@@ -103,14 +94,25 @@ impl Onlooker {
         names: &[Name],
         limit: Duration,
     ) -> Result<HashMap<Name, Instant>> {
+        let when = |seen: &Seen, name: &Name| seen.gone.get(name).copied();
+        self.all("gone", names, limit, when).await
+    }
+
+    async fn all(
+        &self,
+        what: &str,
+        names: &[Name],
+        limit: Duration,
+        when: impl Fn(&Seen, &Name) -> Option<Instant>,
+    ) -> Result<HashMap<Name, Instant>> {
         let times = |seen: &Seen| {
-            let when = |name: &Name| seen.gone.get(name).copied();
-            names.iter().map(|n| Some((n.clone(), when(n)?))).collect()
+            let time = |name: &Name| Some((name.clone(), when(seen, name)?));
+            names.iter().map(time).collect()
         };
         match tokio::time::timeout(limit, self.changes(times)).await {
             Ok(times) => Ok(times),
             Err(_) => bail!(
-                "after {} s not all machines are gone: {}",
+                "after {} s not all machines are {what}: {}",
                 limit.as_secs(),
                 self.tally(names)
             ),

@@ -110,17 +110,13 @@ mod tests {
         users.add("kite-self", std::process::id());
         users.add("gone", u32::MAX);
         let before = users.now();
-        let began = Instant::now();
         let mut kept: Vec<u8> = Vec::new();
-        while began.elapsed() < Duration::from_millis(300) {
+        // How long that takes is the machine's affair: it may be busy with others.
+        while users.now().cpu_since(&before)["kite-self"] < 0.1 {
             kept.extend((0..=u8::MAX).cycle().take(1 << 16));
         }
         let after = users.now();
-        assert!(
-            after.cpu_since(&before)["kite-self"] > 0.1,
-            "{}",
-            kept.len()
-        );
+        assert!(!kept.is_empty() && after.since(&before) > Duration::ZERO);
         assert!(after.six().resident > 1.0 && after.six().peak >= after.six().resident);
         assert!(after.each().all(|(name, _)| name != "gone"));
     }

@@ -29,7 +29,7 @@ pub(super) const ALL: [Scenario; 14] = [
         done: "Machines are created as fast as the server takes them, and played until all run. `kite` is the six \
                processes; `bare` sends the least writes with the same visible result and decides nothing; `raw` is a \
                plain loop that sends the same writes and waits for nothing; `bare without stand-ins` is the bare \
-               client beside that loop. `p50` and `p99` count from each machine's own creation, `time to all \
+               client beside that loop; `stand-ins` is that loop with the life played and mirrored by nobody. `p50` and `p99` count from each machine's own creation, `time to all \
                Running` from the first.",
         not: "how many machines a second a cluster can start: storage and nodes decide that. The bare client is not \
                an alternative to Kite; it is the floor, and it is worth no more than its distance from `raw`. \

@@ -7,18 +7,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use kite_api::machine::Phase;
-use kube::Client;
 use tokio::time::sleep;
 
 use crate::bare::{self, Bare, Sent, TICKS};
-use crate::clean;
-use crate::ground::{Ground, GroundOptions};
+use crate::bystander::Bystander;
+use crate::contest::{Contest, Contestant, PAUSE};
+use crate::ground::GroundOptions;
 use crate::load::{self, Made, Name};
-use crate::mould::{self, Mould};
 use crate::numbers::{Spread, distribution, per};
-use crate::onlooker::Onlooker;
 use crate::report::{Measured, Series};
 use crate::usage::Usage;
 
@@ -31,101 +29,52 @@ const ALL_RUNNING: &str = "time to all Running";
 /// A round that takes longer has failed: two seconds for each machine, and a minute.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Between two rounds: the server's own controllers finish what the last one left them.
-const PAUSE: Duration = Duration::from_secs(5);
-
 /// Runs it.
 pub async fn run(machines: usize, rounds: usize) -> Result<Vec<Measured>> {
-    let ground = Ground::start(GroundOptions {
-        audit: false,
+    let options = GroundOptions {
         ticks: if machines > WHOLE_LIVES { 2 } else { 20 },
-        args: vec![("all", "--log-level=warn".to_owned())],
-        ..GroundOptions::default()
-    })
-    .await?;
-    let bench = Burst::prepare(ground, machines).await?;
+        ..GroundOptions::timed()
+    };
+    let bench = Burst(Contest::prepare(machines, options).await?);
     let mut found = bench.alone().await?;
     for round in 1..=rounds {
-        let order = if round % 2 == 0 {
-            [Contestant::Kite, Contestant::Bare]
-        } else {
-            [Contestant::Bare, Contestant::Kite]
-        };
-        for contestant in order {
+        for contestant in Contestant::order(round) {
             found.push(bench.round(contestant, round).await?);
         }
     }
     tell_ratios(&found);
-    bench.ground.end().await;
+    bench.0.ground.end().await;
     Ok(found)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Contestant {
-    Kite,
-    Bare,
-}
-
-impl Contestant {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Kite => "kite",
-            Self::Bare => "bare",
-        }
-    }
-}
-
-struct Burst {
-    ground: Ground,
-    names: Vec<Name>,
-    mould: Arc<Mould>,
-    onlooker: Onlooker,
-}
+struct Burst(Contest);
 
 impl Burst {
-    /// Has the users made, and the mould.
-    async fn prepare(ground: Ground, machines: usize) -> Result<Self> {
-        ground.start_kite().await?;
-        let took = load::users(&ground.load, load::users_of(machines)).await?;
-        println!(
-            "{} users made and ready after {:.1} s",
-            load::users_of(machines),
-            took.as_secs_f64()
-        );
-        let mould = mould_of(&ground).await?;
-        ground.stop_kite().await;
-        let onlooker = Onlooker::start(&ground.admin).await;
-        Ok(Self {
-            ground,
-            names: load::names(machines),
-            mould: Arc::new(mould),
-            onlooker,
-        })
-    }
-
     fn limit(&self) -> Duration {
-        LIMIT + Duration::from_secs(2) * u32::try_from(self.names.len()).unwrap_or(u32::MAX)
+        LIMIT + Duration::from_secs(2) * u32::try_from(self.0.names.len()).unwrap_or(u32::MAX)
     }
 
     /// The loop that only sends, the bare client beside it, and the stand-ins by themselves.
     async fn alone(&self) -> Result<Vec<Measured>> {
-        let machines = self.names.len();
-        self.ground.cluster.end_stand_ins().await;
-        let made = self.make(&self.ground.load, |_| {}).await?;
-        let (loop_took, loop_sent) =
-            bare::raw(&self.ground.bare, &self.mould, &made.list()).await?;
-        clean::machines(&self.ground, &self.names).await?;
-        sleep(PAUSE).await;
+        let Self(contest) = self;
+        let (ground, machines) = (&contest.ground, contest.names.len());
+        ground.cluster.end_stand_ins().await;
+        let made = self.make(|_| {}).await?;
+        let (loop_took, loop_sent) = bare::raw(&ground.bare, &contest.mould, &made.list()).await?;
+        contest.clear().await?;
         // Without stand-ins nothing can be mirrored, so this is what the client sends by itself.
         let (bare_took, bare_sent) = self.bare_without_stand_ins().await?;
-        clean::machines(&self.ground, &self.names).await?;
-        self.ground.cluster.start_stand_ins().await?;
+        contest.clear().await?;
+        ground.cluster.start_stand_ins().await?;
         sleep(PAUSE).await;
+        let playing = self.stand_ins().await?;
+        contest.clear().await?;
         let rate = |sent: Sent, took: Duration| per(sent.good, took);
         let (raw, bare) = (rate(loop_sent, loop_took), rate(bare_sent, bare_took));
         println!(
-            "a plain loop sends {raw:.0} writes a second, the bare client {bare:.0}: {:.0} %",
-            100.0 * bare / raw
+            "a plain loop sends {raw:.0} writes a second, the bare client {bare:.0}: {:.0} %; the stand-ins by themselves play {machines} lives in {:.1} s",
+            100.0 * bare / raw,
+            playing.as_secs_f64()
         );
         Ok(vec![
             Measured::new("burst", "raw", machines)
@@ -134,14 +83,22 @@ impl Burst {
             Measured::new("burst", "bare without stand-ins", machines)
                 .figure("writes", "a second", bare)
                 .figure("of the plain loop's rate", "%", 100.0 * bare / raw),
+            Measured::new("burst", "stand-ins", machines).figure(
+                "all lives played",
+                "s",
+                playing.as_secs_f64(),
+            ),
         ])
     }
 
     async fn bare_without_stand_ins(&self) -> Result<(Duration, Sent)> {
-        let made = self.make(&self.ground.load, |_| {}).await?;
-        let client = Bare::start(&self.ground.bare, Arc::clone(&self.mould), TICKS).await;
+        let Self(contest) = self;
+        let made = self.make(|_| {}).await?;
+        let mould = Arc::clone(&contest.mould);
+        // The finalizer, the status, and that of the Service, which waits for nothing either.
+        let wanted = made.all.len() * (mould.children() + 3);
+        let client = Bare::start(&contest.ground.bare, mould, TICKS).await;
         let began = Instant::now();
-        let wanted = made.all.len() * (self.mould.children() + 3);
         for made in made.all.values() {
             client.live(made);
         }
@@ -151,9 +108,27 @@ impl Burst {
         Ok((began.elapsed(), client.sent()))
     }
 
-    async fn make(&self, client: &Client, then: impl Fn(&Made)) -> Result<AllMade> {
+    /// How long the lives take when the objects are there at once and nobody mirrors anything.
+    async fn stand_ins(&self) -> Result<Duration> {
+        let Self(contest) = self;
+        let bystander = Bystander::start(&contest.ground.admin).await;
+        let made = self.make(|_| {}).await?;
         let began = Instant::now();
-        let all = load::machines(client, &self.names, then).await?;
+        bare::raw(&contest.ground.bare, &contest.mould, &made.list()).await?;
+        while !contest
+            .names
+            .iter()
+            .all(|name| bystander.runs(name).is_some())
+        {
+            ensure!(began.elapsed() < self.limit(), "the stand-ins do not end");
+            sleep(Duration::from_millis(20)).await;
+        }
+        Ok(began.elapsed())
+    }
+
+    async fn make(&self, then: impl Fn(&Made)) -> Result<AllMade> {
+        let began = Instant::now();
+        let all = load::machines(&self.0.ground.load, &self.0.names, then).await?;
         Ok(AllMade {
             all,
             took: began.elapsed(),
@@ -161,43 +136,28 @@ impl Burst {
     }
 
     async fn round(&self, contestant: Contestant, round: usize) -> Result<Measured> {
-        self.onlooker.forget();
-        let ground = &self.ground;
-        let bare = match contestant {
-            Contestant::Kite => {
-                ground.start_kite().await?;
-                None
-            }
-            Contestant::Bare => {
-                let between = ground.scaled(TICKS);
-                Some(Bare::start(&ground.bare, Arc::clone(&self.mould), between).await)
-            }
-        };
-        sleep(PAUSE).await;
-        let before = ground.usage();
+        let Self(contest) = self;
+        let bare = contest.enter(contestant).await?;
+        let before = contest.ground.usage();
         let began = Instant::now();
-        let made = self
-            .make(&ground.load, |made| {
-                if let Some(bare) = &bare {
-                    bare.live(made);
-                }
-            })
-            .await?;
-        let running = self
+        let made = self.make(|made| {
+            if let Some(bare) = &bare {
+                bare.live(made);
+            }
+        });
+        let made = made.await?;
+        let running = contest
             .onlooker
-            .all_in(Phase::Running, &self.names, self.limit())
-            .await
-            .with_context(|| format!("the {} of round {round}", contestant.name()))?;
-        let after = ground.usage();
+            .all_in(Phase::Running, &contest.names, self.limit());
+        let running = running.await;
+        let running = running.with_context(|| format!("{}, round {round}", contestant.name()))?;
+        let after = contest.ground.usage();
         let found = self.measured(contestant, round, began, &made, &running);
         let found = with_usage(found, &before, &after);
         if let Some(bare) = &bare {
             println!("  the bare client sent {:?}", bare.sent());
         }
-        ground.stop_kite().await;
-        drop(bare);
-        clean::machines(ground, &self.names).await?;
-        sleep(PAUSE).await;
+        contest.leave(bare).await?;
         Ok(found)
     }
 
@@ -219,12 +179,12 @@ impl Burst {
         println!(
             "round {round}, {:5} {} machines: all made after {:.1} s, all Running after {took:.1} s (p50 {:.2}, p99 {:.2})",
             contestant.name(),
-            self.names.len(),
+            self.0.names.len(),
             made.took.as_secs_f64(),
             spread.at(0.5),
             spread.at(0.99)
         );
-        let mut found = Measured::new("burst", contestant.name(), self.names.len())
+        let mut found = Measured::new("burst", contestant.name(), self.0.names.len())
             .figure(ALL_RUNNING, "s", took)
             .figure("time until all are made", "s", made.took.as_secs_f64())
             .figure("p50", "s", spread.at(0.5))
@@ -249,19 +209,6 @@ impl AllMade {
     fn list(&self) -> Vec<Made> {
         self.all.values().cloned().collect()
     }
-}
-
-/// Lets Kite make one machine, takes its mould, and removes it.
-pub async fn mould_of(ground: &Ground) -> Result<Mould> {
-    let original = mould::original();
-    load::users_named(&ground.load, std::slice::from_ref(&original.namespace)).await?;
-    let onlooker = Onlooker::start(&ground.admin).await;
-    let names = [original];
-    load::machines(&ground.load, &names, |_| {}).await?;
-    onlooker.all_in(Phase::Running, &names, LIMIT).await?;
-    // The Service's endpoints come a little after.
-    sleep(PAUSE).await;
-    Mould::of(&ground.admin).await
 }
 
 /// Adds what the processes used to what was measured.

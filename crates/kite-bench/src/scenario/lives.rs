@@ -10,15 +10,15 @@ use anyhow::Result;
 use kite_api::labels::Controller;
 use kite_api::machine::Phase;
 use kite_testkit::audit::{Mark, Request};
-use kite_testkit::fit::Counts;
 use serde_json::json;
 use tokio::time::sleep;
 
 use crate::ground::{Ground, GroundOptions};
 use crate::load::{self, Name};
-use crate::numbers::Spread;
+use crate::numbers::{Spread, share};
 use crate::onlooker::Onlooker;
-use crate::report::{Count, Measured};
+use crate::report::Measured;
+use crate::scenario::at_rest::counts;
 
 /// A step that takes longer has failed.
 const LIMIT: Duration = Duration::from_mins(30);
@@ -186,22 +186,4 @@ impl Lives {
         found.counts = counts(&requests);
         Ok(found)
     }
-}
-
-/// Requests by who sent them, as a report has them.
-pub fn counts(requests: &[Request]) -> Vec<Count> {
-    let counts = Counts::of(requests);
-    let count = |(asked, count): (&kite_testkit::fit::Asked, usize)| Count {
-        controller: asked.controller.clone(),
-        verb: asked.verb.clone(),
-        resource: asked.resource.clone(),
-        count,
-    };
-    counts.rows().map(count).collect()
-}
-
-/// So many for each of so many.
-#[expect(clippy::cast_precision_loss, reason = "some million requests")]
-pub fn share(count: usize, of: usize) -> f64 {
-    count as f64 / of.max(1) as f64
 }

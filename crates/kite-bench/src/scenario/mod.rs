@@ -120,9 +120,9 @@ impl Scenario {
         match self {
             Self::Burst => burst::run(machines, sizes.rounds).await,
             Self::Lives => lives::run(machines).await,
-            Self::Steady => steady::run(machines, sizes.rounds).await,
+            Self::Steady => Box::pin(steady::run(machines, sizes.rounds)).await,
             Self::Noisy => noisy::run(machines).await,
-            Self::Slow => slow::run(machines, sizes.rounds).await,
+            Self::Slow => Box::pin(slow::run(machines, sizes.rounds)).await,
             Self::Users => users::run(machines).await,
             Self::Start => start::run(sizes.rounds).await,
             Self::Memory => memory::run(machines).await,

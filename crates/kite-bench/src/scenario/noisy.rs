@@ -30,12 +30,7 @@ const SETTLING: Duration = Duration::from_secs(5);
 
 /// Runs it.
 pub async fn run(machines: usize) -> Result<Vec<Measured>> {
-    let ground = Ground::start(GroundOptions {
-        audit: false,
-        args: vec![("all", "--log-level=warn".to_owned())],
-        ..GroundOptions::default()
-    })
-    .await?;
+    let ground = Ground::start(GroundOptions::timed()).await?;
     ground.start_kite().await?;
     let users = ["noisy", "quiet-alone", "quiet-meanwhile"].map(str::to_owned);
     load::users_named(&ground.load, &users).await?;

@@ -12,8 +12,8 @@ use tokio::time::sleep;
 
 use crate::ground::Ground;
 
-/// Between two looks at a process; its metrics cost it a count of its objects.
-const POLL: Duration = Duration::from_millis(50);
+/// Between two looks at a process: a start takes some ten milliseconds where there is nothing.
+const POLL: Duration = Duration::from_millis(10);
 
 /// Passes that have not come by then never will.
 const LIMIT: Duration = Duration::from_mins(5);

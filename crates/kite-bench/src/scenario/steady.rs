@@ -6,24 +6,19 @@
 //! creation to Running. All three are seen by watches of one process, on one clock.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use futures::future::try_join_all;
 use kite_api::machine::Phase;
-use tokio::time::sleep;
 
-use crate::bare::{Bare, TICKS};
+use crate::bare::Bare;
 use crate::bystander::Bystander;
-use crate::clean;
-use crate::ground::{Ground, GroundOptions};
+use crate::contest::{Contest, Contestant};
+use crate::ground::GroundOptions;
 use crate::load::{self, Made, Name};
-use crate::mould::Mould;
 use crate::numbers::{Spread, distribution};
-use crate::onlooker::Onlooker;
 use crate::report::{Measured, Series};
-use crate::scenario::burst::mould_of;
 
 /// Creates a second. A server on two processors takes several times as many.
 const RATE: u32 = 5;
@@ -31,81 +26,55 @@ const RATE: u32 = 5;
 /// A machine that takes longer has failed.
 const LIMIT: Duration = Duration::from_mins(10);
 
-/// Between two rounds.
-const PAUSE: Duration = Duration::from_secs(5);
-
 /// Runs it.
 pub async fn run(machines: usize, rounds: usize) -> Result<Vec<Measured>> {
-    let ground = Ground::start(GroundOptions {
-        audit: false,
-        args: vec![("all", "--log-level=warn".to_owned())],
-        ..GroundOptions::default()
-    })
-    .await?;
-    ground.start_kite().await?;
-    load::users(&ground.load, load::users_of(machines)).await?;
-    let mould = Arc::new(mould_of(&ground).await?);
-    ground.stop_kite().await;
+    let contest = Contest::prepare(machines, GroundOptions::timed()).await?;
     let steady = Steady {
-        onlooker: Onlooker::start(&ground.admin).await,
-        bystander: Bystander::start(&ground.admin).await,
-        names: load::names(machines),
-        mould,
-        ground,
+        bystander: Bystander::start(&contest.ground.admin).await,
+        contest,
     };
     let mut found = Vec::new();
     for round in 1..=rounds {
-        found.push(steady.round(false, round).await?);
-        found.push(steady.round(true, round).await?);
+        for contestant in Contestant::order(round) {
+            found.push(steady.round(contestant, round).await?);
+        }
     }
-    steady.ground.end().await;
+    steady.contest.ground.end().await;
     Ok(found)
 }
 
 struct Steady {
-    ground: Ground,
-    names: Vec<Name>,
-    mould: Arc<Mould>,
-    onlooker: Onlooker,
+    contest: Contest,
     bystander: Bystander,
 }
 
 impl Steady {
-    async fn round(&self, kite: bool, round: usize) -> Result<Measured> {
-        self.onlooker.forget();
+    async fn round(&self, contestant: Contestant, round: usize) -> Result<Measured> {
         self.bystander.forget();
-        let ground = &self.ground;
-        let bare = if kite {
-            ground.start_kite().await?;
-            None
-        } else {
-            let between = ground.scaled(TICKS);
-            Some(Bare::start(&ground.bare, Arc::clone(&self.mould), between).await)
-        };
-        sleep(PAUSE).await;
+        let Self { contest, .. } = self;
+        let bare = contest.enter(contestant).await?;
         let made = self.make(bare.as_ref()).await?;
-        let running = self
+        let running = contest
             .onlooker
-            .all_in(Phase::Running, &self.names, LIMIT)
-            .await?;
-        let found = self.measured(if kite { "kite" } else { "bare" }, round, &made, &running);
-        ground.stop_kite().await;
-        drop(bare);
-        clean::machines(ground, &self.names).await?;
-        sleep(PAUSE).await;
+            .all_in(Phase::Running, &contest.names, LIMIT);
+        let running = running.await?;
+        let found = self.measured(contestant.name(), round, &made, &running);
+        contest.leave(bare).await?;
         Ok(found)
     }
 
     async fn make(&self, bare: Option<&Bare>) -> Result<Vec<Made>> {
         let began = tokio::time::Instant::now();
-        let made = (0_u32..).zip(&self.names).map(async |(turn, name)| {
-            tokio::time::sleep_until(began + Duration::from_secs(1) * turn / RATE).await;
-            let made = load::machine(&self.ground.load, name).await?;
-            if let Some(bare) = bare {
-                bare.live(&made);
-            }
-            anyhow::Ok(made)
-        });
+        let made = (0_u32..)
+            .zip(&self.contest.names)
+            .map(async |(turn, name)| {
+                tokio::time::sleep_until(began + Duration::from_secs(1) * turn / RATE).await;
+                let made = load::machine(&self.contest.ground.load, name).await?;
+                if let Some(bare) = bare {
+                    bare.live(&made);
+                }
+                anyhow::Ok(made)
+            });
         try_join_all(made).await
     }
 
@@ -137,7 +106,7 @@ impl Steady {
             all.at(0.5),
             all.at(0.99)
         );
-        let mut found = Measured::new("steady", contestant, self.names.len()).figure(
+        let mut found = Measured::new("steady", contestant, self.contest.names.len()).figure(
             "creates",
             "a second",
             f64::from(RATE),

@@ -8,8 +8,9 @@ use tokio::time::sleep;
 
 use crate::ground::{Ground, GroundOptions};
 use crate::load;
+use crate::numbers::share;
 use crate::report::Measured;
-use crate::scenario::lives::{counts, share};
+use crate::scenario::at_rest::counts;
 
 /// What the last writes need: a quota's use is told some seconds after it is known.
 const SETTLING: Duration = Duration::from_secs(10);
