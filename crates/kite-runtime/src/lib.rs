@@ -17,7 +17,6 @@ mod leadership;
 pub mod lease;
 pub mod metrics;
 pub mod mirror;
-mod outdated;
 pub mod pass;
 pub mod patience;
 pub mod process;
