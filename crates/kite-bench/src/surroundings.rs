@@ -43,9 +43,14 @@ fn machine() -> BTreeMap<String, String> {
         of("processors", Some(count.to_string())),
         of("processor", field("/proc/cpuinfo", "model name")),
         of("memory", field("/proc/meminfo", "MemTotal")),
-        of("kernel", said_by("uname", &["-sr"])),
+        of("kernel", said_by("uname", &["-sr"]).map(|said| version_of(&said))),
     ]
     .into()
+}
+
+/// A kernel's version without what its builder added.
+fn version_of(said: &str) -> String {
+    said.split('-').next().unwrap_or_default().to_owned()
 }
 
 fn settings() -> BTreeMap<String, String> {

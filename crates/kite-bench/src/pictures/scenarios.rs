@@ -91,7 +91,7 @@ pub(super) const ALL: [Scenario; 14] = [
         done: "One tenant creates many machines at once while a quiet one creates single ones, which it did before \
                alone.",
         not: "Kite's part alone: the time runs until the machine is Running, so it holds what the stand-ins and the \
-              server make a machine wait for, and they take objects as they come, whosever they are",
+              server make a machine wait for, and they take objects as they come, whosever they are.",
     },
     Scenario {
         name: "slow",
