@@ -43,7 +43,10 @@ fn machine() -> BTreeMap<String, String> {
         of("processors", Some(count.to_string())),
         of("processor", field("/proc/cpuinfo", "model name")),
         of("memory", field("/proc/meminfo", "MemTotal")),
-        of("kernel", said_by("uname", &["-sr"]).map(|said| version_of(&said))),
+        of(
+            "kernel",
+            said_by("uname", &["-sr"]).map(|said| version_of(&said)),
+        ),
     ]
     .into()
 }

@@ -150,7 +150,7 @@ the machine is.
 
     cargo run --profile measure -p kite-pass
     cargo run --profile measure -p kite-pass -- count --check
-    cargo run --profile measure -p kite-pass -- count --profiles /tmp vm-settled
+    cargo run --profile measure -p kite-pass -- count --profiles profiles vm-settled
     callgrind_annotate profiles/vm-settled.profile
 
 The first prints the counts beside those below, the second fails when one has grown by over 3 % (with the
