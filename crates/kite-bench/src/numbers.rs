@@ -25,14 +25,13 @@ impl Spread {
     /// The value that a share of all does not exceed: 0.5 is the median (the lower of two), 0 the
     /// least, 1 the most. Not a number when there is none.
     #[expect(
-        clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         reason = "ranks of some thousand values"
     )]
     pub fn at(&self, share: f64) -> f64 {
         let last = self.0.len().saturating_sub(1);
-        let rank = (share.clamp(0.0, 1.0) * self.0.len() as f64).ceil() as usize;
+        let rank = (share.clamp(0.0, 1.0) * number(self.0.len())).ceil() as usize;
         self.0
             .get(rank.saturating_sub(1).min(last))
             .copied()
@@ -41,27 +40,30 @@ impl Spread {
 }
 
 /// The curve of a distribution: value, and the share of all that does not exceed it.
-#[expect(clippy::cast_precision_loss, reason = "ranks of some thousand values")]
-pub fn distribution(spread: &Spread) -> Vec<(f64, f64)> {
+pub(crate) fn distribution(spread: &Spread) -> Vec<(f64, f64)> {
     let all = spread.0.len();
     let points = all.min(POINTS);
     let point = |number: usize| {
         let rank = (number * all).div_ceil(points).clamp(1, all);
-        (spread.0[rank - 1], rank as f64 / all as f64)
+        (spread.0[rank - 1], share(rank, all))
     };
     (1..=points).map(point).collect()
 }
 
+/// A whole number as one with a fraction.
+#[expect(clippy::cast_precision_loss, reason = "no run has 2^52 of anything")]
+pub fn number(whole: usize) -> f64 {
+    whole as f64
+}
+
 /// How many a second.
-#[expect(clippy::cast_precision_loss, reason = "some thousand requests")]
 pub fn per(count: usize, took: Duration) -> f64 {
-    count as f64 / took.as_secs_f64().max(f64::EPSILON)
+    number(count) / took.as_secs_f64().max(f64::EPSILON)
 }
 
 /// So many for each of so many.
-#[expect(clippy::cast_precision_loss, reason = "some million requests")]
 pub fn share(count: usize, of: usize) -> f64 {
-    count as f64 / of.max(1) as f64
+    number(count) / number(of.max(1))
 }
 
 #[cfg(test)]

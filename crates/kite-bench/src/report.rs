@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::numbers::{Spread, distribution};
+
 /// One run of the benchmark.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -103,6 +105,18 @@ pub struct Series {
     pub y: String,
     /// The points, by rising first number.
     pub points: Vec<(f64, f64)>,
+}
+
+impl Series {
+    /// How the times of machines are distributed: after how many seconds which share of them.
+    pub fn of_times(name: &str, times: &Spread) -> Self {
+        Self {
+            name: name.to_owned(),
+            x: "seconds after its creation".to_owned(),
+            y: "share of machines".to_owned(),
+            points: distribution(times),
+        }
+    }
 }
 
 impl Measured {

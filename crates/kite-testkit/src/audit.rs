@@ -28,7 +28,7 @@ pub struct AuditLog {
 pub struct Mark(u64);
 
 /// One request that was answered, or one watch that was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// When it was answered.
     pub time: Timestamp,
@@ -76,6 +76,11 @@ impl Request {
     /// Whether it was about an event.
     pub fn is_event(&self) -> bool {
         self.resource == "events" || self.resource == "events.k8s.io/events"
+    }
+
+    /// Whether it was work: leases and watches go on by themselves, and events may merge.
+    pub fn is_work(&self) -> bool {
+        !self.is_lease() && !self.is_watch() && !self.is_event()
     }
 
     /// Whether the user is a ServiceAccount called `name`, in any namespace.

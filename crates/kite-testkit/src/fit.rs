@@ -136,17 +136,12 @@ mod tests {
 
     fn request(user: &str, verb: &str, subresource: &str) -> Request {
         Request {
-            time: k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
             user: user.to_owned(),
-            pod: String::new(),
             verb: verb.to_owned(),
             resource: "kite.dev/kitevirtualmachines".to_owned(),
             subresource: subresource.to_owned(),
-            namespace: String::new(),
-            name: String::new(),
             code: 200,
-            user_agent: String::new(),
-            uri: String::new(),
+            ..Request::default()
         }
     }
 

@@ -113,23 +113,15 @@ pub(super) fn table(entries: &[Entry]) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::jiff::Timestamp;
-
     use super::*;
 
     fn request(account: &str, verb: &str, resource: &str) -> Request {
         Request {
-            time: Timestamp::UNIX_EPOCH,
             user: format!("system:serviceaccount:kite-system:{account}"),
-            pod: String::new(),
             verb: verb.to_owned(),
             resource: resource.to_owned(),
-            subresource: String::new(),
-            namespace: String::new(),
-            name: String::new(),
             code: 200,
-            user_agent: String::new(),
-            uri: String::new(),
+            ..Request::default()
         }
     }
 

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use kite_api::labels::Controller;
 
-use super::numbers::{Spread, real};
+use super::numbers::Spread;
+use crate::numbers::number;
 use crate::report::{Count, Measured, Report};
 
 /// The contestant whose six processes are measured.
@@ -110,7 +111,7 @@ pub(super) fn counted(
     let rounds = rounds(results, KITE, machines);
     let counted = rounds.iter().filter(|m| !m.counts.is_empty()).map(|m| {
         let wanted = m.counts.iter().filter(|count| wanted(count));
-        real(wanted.map(|count| count.count).sum())
+        number(wanted.map(|count| count.count).sum())
     });
     Spread::of(counted.collect()).map(|spread| spread.median)
 }

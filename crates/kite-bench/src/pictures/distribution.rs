@@ -8,7 +8,8 @@ use super::Picture;
 use super::canvas::{self, Axis, BLUE, Chart, RED, light};
 use super::chosen::{self, BARE, KITE};
 use super::legend::{self, LIST, Mark, Meaning};
-use super::numbers::{Spread, machines, real, shown};
+use super::numbers::{Spread, machines, shown};
+use crate::numbers::number;
 use crate::report::{Measured, Report};
 
 /// The figure that is compared of a burst.
@@ -128,7 +129,7 @@ fn median(rounds: &[Curve]) -> Curve {
     if !most.is_finite() {
         return Vec::new();
     }
-    let shares = (0..=POINTS).map(|step| most * real(step) / real(POINTS));
+    let shares = (0..=POINTS).map(|step| most * number(step) / number(POINTS));
     shares
         .filter_map(|share| {
             let times = rounds.iter().filter_map(|curve| reached(curve, share));
@@ -271,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_long_curve_is_thinned_and_keeps_its_ends() {
-        let long: Curve = (0..10_000).map(|i| (real(i), real(i))).collect();
+        let long: Curve = (0..10_000).map(|i| (number(i), number(i))).collect();
         let short = thinned(&long);
         assert!(short.len() <= POINTS + 1);
         assert_eq!((short[0], *short.last().unwrap()), (long[0], long[9_999]));

@@ -2,7 +2,7 @@
 //! the tests.
 
 use super::chosen::six;
-use super::numbers::real;
+use crate::numbers::number;
 use crate::report::{Count, Measured, Report, Series};
 
 /// Requests of each of the six for each machine.
@@ -41,9 +41,9 @@ fn burst(size: usize) -> Vec<Measured> {
     let mut results = Vec::new();
     for round in 1..=ROUNDS {
         // Rounds differ a little, and not in the same way for both.
-        let luck = 1.0 + 0.02 * real((round * 7) % 5);
-        let bare = 20.0 + real(size) / 45.0 * luck;
-        let kite = bare * (1.03 + 0.03 * real((round * 3) % 4));
+        let luck = 1.0 + 0.02 * number((round * 7) % 5);
+        let bare = 20.0 + number(size) / 45.0 * luck;
+        let kite = bare * (1.03 + 0.03 * number((round * 3) % 4));
         for (who, last) in [("kite", kite), ("bare", bare)] {
             let mut measured = Measured::new("burst", who, size)
                 .figure("time to all Running", "s", last)
@@ -79,7 +79,7 @@ fn burst(size: usize) -> Vec<Measured> {
 /// A curve that begins when the first machine can run and is steepest in the middle.
 fn curve(size: usize, last: f64) -> Series {
     let points = (1..=size.min(1_000)).map(|rank| {
-        let share = real(rank) / real(size.min(1_000));
+        let share = number(rank) / number(size.min(1_000));
         let bent = share - (share * std::f64::consts::TAU).sin() / 12.0;
         (15.0 + (last - 15.0) * bent, share)
     });
@@ -117,7 +117,7 @@ fn rest(size: usize) -> Measured {
 }
 
 fn memory(size: usize) -> Vec<Measured> {
-    let share = real(size) / 10_000.0;
+    let share = number(size) / 10_000.0;
     let of = |who: &str, resident: f64, peak: f64| {
         Measured::new("memory", who, size)
             .figure("resident", "MiB", resident)
@@ -172,7 +172,7 @@ fn others() -> Vec<Measured> {
 fn steady(who: &str, last: f64) -> Measured {
     let mut measured =
         Measured::new("steady", who, 200).figure("create to disk made, p99", "ms", last * 1_000.0);
-    let points = (1..=200).map(|rank| (last * (0.2 + 0.004 * real(rank)), real(rank) / 200.0));
+    let points = (1..=200).map(|rank| (last * (0.2 + 0.004 * number(rank)), number(rank) / 200.0));
     measured.series = vec![Series {
         name: "create to disk made".to_owned(),
         x: "seconds after its creation".to_owned(),

@@ -9,8 +9,9 @@ use super::Picture;
 use super::canvas::{self, Axis, Chart, INK, SIX, letters, light};
 use super::chosen;
 use super::legend::{self, LIST, Mark, Meaning};
-use super::numbers::{count, real, shown};
+use super::numbers::{count, shown};
 use super::targets::memory_targets;
+use crate::numbers::number;
 use crate::report::{Measured, Report};
 
 const SCENARIO: &str = "memory";
@@ -96,7 +97,7 @@ fn machine_axis(sizes: &[usize]) -> Axis {
     let marks = sizes.iter().zip(0..);
     Axis {
         title: "machines".to_owned(),
-        range: -0.5..real(sizes.len()) - 0.5,
+        range: -0.5..number(sizes.len()) - 0.5,
         marks: marks
             .map(|(size, place)| (f64::from(place), count(*size)))
             .collect(),

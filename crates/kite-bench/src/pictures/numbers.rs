@@ -1,10 +1,7 @@
 //! Numbers: what is in the middle of several, where an axis has its marks, and how a number is
 //! shown to people. Nothing here knows what a number means.
 
-/// A whole number as one with a fraction. No run has four thousand million of anything.
-pub(super) fn real(whole: usize) -> f64 {
-    u32::try_from(whole).map_or(f64::from(u32::MAX), f64::from)
-}
+use crate::numbers::number;
 
 /// Several values of the same thing.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,7 +147,7 @@ pub(super) fn decades(least: f64, most: f64) -> Vec<f64> {
 
 /// The slope of the straight line that fits points best; none with fewer than two.
 pub(super) fn slope(points: &[(f64, f64)]) -> Option<f64> {
-    let many = real(points.len());
+    let many = number(points.len());
     let (x, y) = points
         .iter()
         .fold((0.0, 0.0), |sum, point| (sum.0 + point.0, sum.1 + point.1));

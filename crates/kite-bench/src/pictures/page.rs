@@ -6,10 +6,11 @@ use std::fmt::Write;
 
 use super::Picture;
 use super::chosen;
-use super::numbers::{Spread, count, real, shown};
+use super::numbers::{Spread, count, shown};
 use super::requests;
 use super::scenarios::{self, NEVER, Scenario};
 use super::targets::ROWS;
+use crate::numbers::number;
 use crate::report::{Measured, Report};
 
 /// Says in the page itself that nobody writes it.
@@ -200,7 +201,7 @@ fn for_each(text: &mut String, results: &[&Measured]) {
             let found = line
                 .points
                 .iter()
-                .find(|point| point.0.total_cmp(&real(size)).is_eq());
+                .find(|point| point.0.total_cmp(&number(size)).is_eq());
             let found = found.map(|point| shown(point.1));
             add!(text, " {} |", found.as_deref().unwrap_or(NONE));
         }
@@ -286,7 +287,7 @@ fn counts(text: &mut String, results: &[&Measured]) {
                 c.resource.as_str(),
             );
             let at = rows.entry(request).or_default().entry(m.machines);
-            at.or_default().push(real(c.count));
+            at.or_default().push(number(c.count));
         }
     }
     if rows.is_empty() {

@@ -7,8 +7,9 @@ use super::Picture;
 use super::canvas::{self, Area, Axis, BLUE, Chart, Form, GREY, INK, SKY};
 use super::chosen::{self, KITE};
 use super::legend::{self, Mark, Meaning};
-use super::numbers::{Spread, count, real, shown};
+use super::numbers::{Spread, count, shown};
 use super::targets::{Target, ratio_targets};
+use crate::numbers::number;
 use crate::report::{Figure, Measured, Report};
 
 /// The height of one row, in pixels.
@@ -104,13 +105,13 @@ fn draw_rows(area: &Area<'_>, rows: &[Row]) -> Result<()> {
     let names = rows.iter().zip(0..);
     let y = Axis {
         title: String::new(),
-        range: real(rows.len()) - 0.4..-0.6,
+        range: number(rows.len()) - 0.4..-0.6,
         marks: names
             .map(|(row, place)| (f64::from(place), row.name.clone()))
             .collect(),
     };
     let mut chart = canvas::chart(&left, &ratio_axis(rows), &y, NAMES)?;
-    let ends = [(0.0, -0.6), (0.0, real(rows.len()) - 0.4)];
+    let ends = [(0.0, -0.6), (0.0, number(rows.len()) - 0.4)];
     canvas::line(&mut chart, &ends, GREY, 2, false)?;
     for (row, place) in rows.iter().zip(0..) {
         draw_row(&mut chart, row, f64::from(place))?;

@@ -10,7 +10,8 @@ use super::Picture;
 use super::canvas::{self, Axis, FORMS, INK, SIX};
 use super::chosen;
 use super::legend::{self, LIST, Mark, Meaning};
-use super::numbers::{count, decades, real, shown, slope};
+use super::numbers::{count, decades, shown, slope};
+use crate::numbers::number;
 use crate::report::{Count, Measured, Report};
 
 const SCENARIO: &str = "burst";
@@ -60,7 +61,7 @@ pub(super) fn lines(results: &[&Measured]) -> Vec<Line> {
     let points = |wanted: &dyn Fn(&Count) -> bool| -> Vec<(f64, f64)> {
         let counted = sizes.iter().filter_map(|size| {
             let requests = chosen::counted(results, *size, |c| is_work(c) && wanted(c))?;
-            Some((real(*size), requests))
+            Some((number(*size), requests))
         });
         counted.filter(|point| point.0 > 0.0).collect()
     };

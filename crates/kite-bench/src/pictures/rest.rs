@@ -9,7 +9,8 @@ use super::Picture;
 use super::canvas::{self, Area, Axis, Chart, GREY, INK, ORANGE, RED, SKY, letters};
 use super::chosen::{self, KITE};
 use super::legend::{self, Mark, Meaning};
-use super::numbers::{machines, mark, marks, real, shown};
+use super::numbers::{machines, mark, marks, shown};
+use crate::numbers::number;
 use crate::report::{Count, Measured, Report};
 
 const SCENARIO: &str = "rest";
@@ -147,7 +148,7 @@ fn draw_panel(area: &Area<'_>, panel: &Panel, most: f64, left: u32) -> Result<()
     };
     let chart = canvas::chart(&body, &x, &y, left)?;
     for (row, rates) in panel.rates.iter().enumerate() {
-        draw_row(&chart, real(row), rates)?;
+        draw_row(&chart, number(row), rates)?;
     }
     Ok(())
 }

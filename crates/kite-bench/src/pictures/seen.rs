@@ -4,9 +4,10 @@ use std::fmt::Write;
 
 use super::chosen::{self, BARE, KITE};
 use super::distribution::ALL_RUN;
-use super::numbers::{Spread, count, real, shown};
+use super::numbers::{Spread, count, shown};
 use super::requests;
 use super::targets::{Met, Seen, Target, memory_targets, ratio_targets};
+use crate::numbers::number;
 use crate::report::{Measured, Report};
 
 /// The contestant that is the sum of the six.
@@ -22,7 +23,7 @@ pub(super) fn requests_for_each(report: &Report) -> Option<Seen> {
         .filter(|n| whole_lives(*n));
     let found = sizes.filter_map(|n| {
         let told = chosen::spread(&results, KITE, n, "requests");
-        let counted = || requests::of_six(&results, n).map(|all| all / real(n));
+        let counted = || requests::of_six(&results, n).map(|all| all / number(n));
         let spread = told.or_else(|| Spread::of(counted().into_iter().collect()))?;
         Some((n, spread))
     });
@@ -173,7 +174,7 @@ pub(super) fn server(report: &Report) -> Option<Seen> {
     sizes.find_map(|n| {
         let each = |contestant: &str| {
             let spent = chosen::spread(&results, contestant, n, "CPU of kube-apiserver")?;
-            Some(shown(spent.median * 1_000.0 / real(n)))
+            Some(shown(spent.median * 1_000.0 / number(n)))
         };
         let mut text = format!("{} ms in a burst of {}", each(KITE)?, count(n));
         if let Some(bare) = each(BARE) {

@@ -67,9 +67,13 @@ pub(super) async fn quiet(ground: &Ground) -> Result<()> {
     }
 }
 
+/// Whether one of the six sent it.
+pub(super) fn by_six(request: &Request) -> bool {
+    CONTROLLERS.iter().any(|name| request.is_by(name))
+}
+
 /// The requests of the six among all.
 pub(super) fn of_six(requests: Vec<Request>) -> Vec<Request> {
-    let by_six = |r: &Request| CONTROLLERS.iter().any(|name| r.is_by(name));
     requests.into_iter().filter(by_six).collect()
 }
 
@@ -111,10 +115,4 @@ pub(super) fn print(counts: &[Count]) {
 
 fn is_lease(count: &Count) -> bool {
     count.resource.ends_with("/leases") && count.verb != "watch"
-}
-
-/// A number of requests as a figure.
-#[expect(clippy::cast_precision_loss, reason = "no run sends 2^52 requests")]
-pub(super) fn number(count: usize) -> f64 {
-    count as f64
 }

@@ -16,7 +16,7 @@ use crate::bystander::Bystander;
 use crate::contest::{Contest, Contestant, PAUSE};
 use crate::ground::GroundOptions;
 use crate::load::{self, Made, Name};
-use crate::numbers::{Spread, distribution, per};
+use crate::numbers::{Spread, number, per};
 use crate::report::{Measured, Series};
 use crate::usage::Usage;
 
@@ -190,12 +190,8 @@ impl Burst {
             .figure("p50", "s", spread.at(0.5))
             .figure("p99", "s", spread.at(0.99));
         found.round = round;
-        found.series.push(Series {
-            name: "time to Running".to_owned(),
-            x: "seconds after its creation".to_owned(),
-            y: "share of machines".to_owned(),
-            points: distribution(&spread),
-        });
+        let times = Series::of_times("time to Running", &spread);
+        found.series.push(times);
         found
     }
 }
@@ -215,8 +211,7 @@ impl AllMade {
 fn with_usage(mut found: Measured, before: &Usage, after: &Usage) -> Measured {
     let spent = after.cpu_since(before);
     let all: f64 = spent.values().sum();
-    let six = spent.iter().filter(|(name, _)| name.starts_with("kite-"));
-    let six: f64 = six.map(|(_, seconds)| seconds).sum();
+    let six = after.six().cpu - before.six().cpu;
     for (name, seconds) in &spent {
         found = found.figure(&format!("CPU of {name}"), "s", *seconds);
     }
@@ -224,9 +219,8 @@ fn with_usage(mut found: Measured, before: &Usage, after: &Usage) -> Measured {
         for (name, used) in after.each().filter(|(name, _)| name.starts_with("kite-")) {
             found = found.figure(&format!("peak memory of {name}"), "MiB", used.peak);
         }
-        #[expect(clippy::cast_precision_loss, reason = "some thousand machines")]
-        let machines = found.machines as f64;
-        found = found.figure("CPU of the six per machine", "ms", six * 1000.0 / machines);
+        let each = six * 1000.0 / number(found.machines);
+        found = found.figure("CPU of the six per machine", "ms", each);
     }
     let stand_ins = spent.get("stand-ins").copied().unwrap_or_default();
     println!(

@@ -15,10 +15,10 @@ use tokio::time::sleep;
 
 use crate::ground::{Ground, GroundOptions};
 use crate::load::{self, Name};
-use crate::numbers::{Spread, share};
+use crate::numbers::{Spread, number, share};
 use crate::onlooker::Onlooker;
 use crate::report::Measured;
-use crate::scenario::at_rest::counts;
+use crate::scenario::at_rest::{by_six, counts};
 
 /// A step that takes longer has failed.
 const LIMIT: Duration = Duration::from_mins(30);
@@ -84,7 +84,7 @@ impl Lives {
         let ticks = usize::try_from(self.ground.options().ticks).unwrap_or_default();
         let machines = self.names.len();
         Measured::new("ticks", "kite", machines)
-            .figure("ticks of progress", "for each machine", share(ticks, 1))
+            .figure("ticks of progress", "for each machine", number(ticks))
             .figure("status writes", "for each machine", share(writes, machines))
             .figure(
                 "status writes",
@@ -149,17 +149,14 @@ impl Lives {
         self.ground.mark().await?;
         let own = |request: &Request| {
             let others = request.namespace == self.other.namespace;
-            request.user.contains(":kite-system:kite-") && !others
+            by_six(request) && !others
         };
         let requests = self.ground.audit()?.since(mark)?;
         let requests: Vec<Request> = requests.into_iter().filter(own).collect();
-        let work = requests
-            .iter()
-            .filter(|r| !r.is_lease() && !r.is_watch() && !r.is_event());
         let conflicts = requests.iter().filter(|r| r.code == 409).count();
         let events = requests.iter().filter(|r| r.is_event()).count();
         let each = |count| share(count, self.names.len());
-        let work = work.count();
+        let work = requests.iter().filter(|r| r.is_work()).count();
         println!(
             "{step}: {:.2} requests for each of {} machines ({work}), {:.2} events, {conflicts} conflicts; all after {:.1} s",
             each(work),

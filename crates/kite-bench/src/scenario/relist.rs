@@ -12,9 +12,10 @@ use anyhow::{Context, Result, ensure};
 use kite_testkit::audit::Request;
 use kite_testkit::cluster::CONTROLLERS;
 
-use super::at_rest::{self, number};
+use super::at_rest;
 use super::{replay, starting};
 use crate::ground::Ground;
+use crate::numbers::number;
 use crate::report::Measured;
 use crate::store::{Entry, Store};
 

@@ -10,8 +10,9 @@ use kite_testkit::audit::Request;
 use kite_testkit::cluster::CONTROLLERS;
 use tokio::time::sleep;
 
-use super::at_rest::{self, number};
+use super::at_rest;
 use super::{replay, starting};
+use crate::numbers::number;
 use crate::report::Measured;
 
 const SECONDS_PER_MINUTE: f64 = 60.0;

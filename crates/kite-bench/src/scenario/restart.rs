@@ -10,9 +10,10 @@ use anyhow::Result;
 use kite_testkit::audit::Request;
 use kite_testkit::cluster::CONTROLLERS;
 
-use super::at_rest::{self, number};
+use super::at_rest;
 use super::replay::{self, Replayed};
 use super::starting::{self, Started};
+use crate::numbers::number;
 use crate::report::Measured;
 use crate::usage::Used;
 

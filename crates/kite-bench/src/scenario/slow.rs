@@ -24,6 +24,7 @@ use crate::ground::{GroundOptions, client_by};
 use crate::load;
 use crate::numbers::share;
 use crate::report::Measured;
+use crate::scenario::at_rest::by_six;
 
 /// A server on another continent, or one that is busy.
 const LATER: Duration = Duration::from_millis(50);
@@ -112,11 +113,8 @@ impl Slow {
         ground.mark().await?;
         let requests = ground.audit()?.since(mark)?;
         // While the bare client works none of the six does, so what they would send is its own.
-        let own = |r: &&Request| r.user.contains(":kite-system:kite-") || r.is_by("bare");
-        let work = requests
-            .iter()
-            .filter(own)
-            .filter(|r| !r.is_lease() && !r.is_watch() && !r.is_event());
+        let own = |r: &&Request| by_six(r) || r.is_by("bare");
+        let work = requests.iter().filter(own).filter(|r| r.is_work());
         Ok(share(work.count(), self.contest.names.len()))
     }
 

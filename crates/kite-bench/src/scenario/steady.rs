@@ -17,7 +17,7 @@ use crate::bystander::Bystander;
 use crate::contest::{Contest, Contestant};
 use crate::ground::GroundOptions;
 use crate::load::{self, Made, Name};
-use crate::numbers::{Spread, distribution};
+use crate::numbers::Spread;
 use crate::report::{Measured, Series};
 
 /// Creates a second. A server on two processors takes several times as many.
@@ -121,12 +121,8 @@ impl Steady {
                 .figure(&format!("{name}, p99"), "ms", spread.at(0.99) * 1000.0);
         }
         found.round = round;
-        found.series.push(Series {
-            name: "create to disk made".to_owned(),
-            x: "seconds after its creation".to_owned(),
-            y: "share of machines".to_owned(),
-            points: distribution(&disk),
-        });
+        let times = Series::of_times("create to disk made", &disk);
+        found.series.push(times);
         found
     }
 }

@@ -8,9 +8,9 @@ use tokio::time::sleep;
 
 use crate::ground::{Ground, GroundOptions};
 use crate::load;
-use crate::numbers::share;
+use crate::numbers::{number, share};
 use crate::report::Measured;
-use crate::scenario::at_rest::counts;
+use crate::scenario::at_rest::{by_six, counts};
 
 /// What the last writes need: a quota's use is told some seconds after it is known.
 const SETTLING: Duration = Duration::from_secs(10);
@@ -24,25 +24,23 @@ pub async fn run(users: usize) -> Result<Vec<Measured>> {
     let before = ground.usage();
     let took = load::users(&ground.load, users).await?;
     sleep(SETTLING).await;
-    let spent = ground.usage().cpu_since(&before);
+    let six = ground.usage().six().cpu - before.six().cpu;
     ground.mark().await?;
     let requests = ground.audit()?.since(mark)?;
-    let own = |r: &Request| r.user.contains(":kite-system:kite-") && !r.is_lease();
+    let own = |r: &Request| by_six(r) && !r.is_lease();
     let requests: Vec<Request> = requests.into_iter().filter(own).collect();
-    let work = requests.iter().filter(|r| !r.is_watch() && !r.is_event());
+    let work = requests.iter().filter(|r| r.is_work());
     let work = share(work.count(), users);
     let lists = requests.iter().filter(|r| r.verb == "list").count();
-    let six = spent.iter().filter(|(name, _)| name.starts_with("kite-"));
-    let six: f64 = six.map(|(_, seconds)| seconds).sum();
     println!(
         "{users} users: all Ready after {:.1} s, {work:.2} requests for each, {lists} lists, {six:.1} s of CPU in the six",
         took.as_secs_f64()
     );
     let mut found = Measured::new("users", "kite", 0)
-        .figure("users", "", share(users, 1))
+        .figure("users", "", number(users))
         .figure("time to all Ready", "s", took.as_secs_f64())
         .figure("requests", "for each user", work)
-        .figure("lists", "", share(lists, 1))
+        .figure("lists", "", number(lists))
         .figure("CPU of the six", "s", six);
     found.contestant = format!("kite, {users} users");
     found.counts = counts(&requests);
