@@ -87,16 +87,16 @@ fn used_by(pid: u32) -> Option<Used> {
     let memory = memory_of(pid)?;
     Some(Used {
         cpu: cpu_of(pid)?.as_secs_f64(),
-        resident: mib(memory.resident),
-        peak: mib(memory.peak),
+        resident: bytes_in_mib(memory.resident),
+        peak: bytes_in_mib(memory.peak),
     })
 }
 
 #[expect(
     clippy::cast_precision_loss,
-    reason = "no process has 2^52 bytes of memory"
+    reason = "neither a process nor a store has 2^52 bytes"
 )]
-fn mib(bytes: u64) -> f64 {
+pub(crate) fn bytes_in_mib(bytes: u64) -> f64 {
     bytes as f64 / MIB
 }
 

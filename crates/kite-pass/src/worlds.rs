@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use clap::Parser;
 use k8s_openapi::api::core::v1::Service;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kite_api::labels::Controller;
 use kite_kubevirt::VirtualMachineInstance;
 use kite_runtime::apply::Writer;
@@ -17,6 +16,7 @@ use kite_runtime::metrics::Metrics;
 use kite_runtime::mirror::Mirror;
 use kite_runtime::settings::Settings;
 use kite_runtime::{Cache, Key, Process};
+use kite_service::observe::BY_SERVICE;
 use kite_vm::apply::login::Logins;
 use kite_vm::controller::{BY_IMAGE, BY_MACHINE, BY_NAMESPACE};
 use kite_vm::observe::turns::Turns;
@@ -143,17 +143,11 @@ pub(crate) fn service(
     line: &Line,
 ) -> Result<kite_service::reconcile::ServicePass> {
     let process = process(line, Controller::Service)?;
-    let index = kite_service::observe::SliceIndex::default();
-    for slice in recorded.all::<EndpointSlice>()? {
-        let service = kite_service::observe::service_of(&slice).context("a slice of no Service")?;
-        index.note(&service, &Key::of(&slice));
-    }
     let services: Cache<Service> = recorded.cache()?;
     let world = kite_service::observe::World {
         machines: recorded.cache()?,
         services,
-        slices: recorded.cache()?,
-        index,
+        slices: recorded.indexed(BY_SERVICE)?,
     };
     let mirror = Mirror::new(&process, Controller::Service.name(), world.machines.clone());
     Ok(kite_service::reconcile::ServicePass::new(world, mirror))

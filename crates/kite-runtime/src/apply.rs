@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use crate::cache::{Cache, Key};
 use crate::errors::{Refusal, refusal};
 use crate::metrics::Metrics;
+use crate::outdated::Outdated;
 pub use crate::write_error::WriteError;
 use crate::write_error::api_error;
 
@@ -69,6 +70,7 @@ pub struct Writer {
     client: Client,
     manager: &'static str,
     metrics: Arc<Metrics>,
+    outdated: Outdated,
 }
 
 /// One object to write: where it is, what it is to be called in messages, what is known of it.
@@ -108,6 +110,7 @@ impl Writer {
             client,
             manager,
             metrics,
+            outdated: Outdated::default(),
         }
     }
 
@@ -279,7 +282,8 @@ impl Writer {
         }
     }
 
-    /// Applies this writer's whole part of a status. With `version`, only to the object as it was decided on.
+    /// Applies this writer's whole part of a status. With `version`, only to the object as it was decided on;
+    /// a version that was refused as old is not sent again.
     pub async fn status<K: Object>(
         &self,
         place: &Place<'_, K>,
@@ -288,6 +292,14 @@ impl Writer {
         force: bool,
     ) -> Result<Arc<K>, WriteError> {
         let (kind, name) = (Place::<K>::kind(), place.key.name.as_str());
+        let doing = "write the status of";
+        if self.outdated.is(&kind, &place.key, version) {
+            return Err(WriteError::Stale {
+                doing,
+                kind,
+                name: name.to_owned(),
+            });
+        }
         let mut body = json!({
             "apiVersion": K::api_version(&()),
             "kind": kind,
@@ -305,9 +317,9 @@ impl Writer {
             .api
             .patch_status(name, &params, &Patch::Apply(&body))
             .await;
+        self.outdated.note(&kind, &place.key, version, &answer);
         self.metrics
             .wrote(&kind, if answer.is_ok() { "status" } else { "refused" });
-        let doing = "write the status of";
         match answer {
             Ok(object) if place.is_expected(&object) => Ok(place.cache.remember(object)),
             Ok(_) => Err(place.odd(doing)),

@@ -20,7 +20,8 @@ use tokio::sync::watch;
 mod inner;
 mod packed;
 
-use inner::{Entry, Index, Inner, identity};
+pub(crate) use inner::identity;
+use inner::{Entry, Index, Inner};
 use packed::{Kept, Packing};
 
 /// Namespace and name of an object; the namespace of a cluster-scoped one is empty.
@@ -195,7 +196,7 @@ impl<K: Resource<DynamicType = ()>> Cache<K> {
             drop(inner);
             return self.select(|object| (by.of)(object).as_deref() == Some(value));
         };
-        let keys = index.keys.get(value).into_iter().flatten();
+        let keys = index.keys(value);
         keys.filter_map(|key| inner.open(inner.objects.get(key)?))
             .collect()
     }

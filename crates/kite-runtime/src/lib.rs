@@ -17,6 +17,7 @@ mod leadership;
 pub mod lease;
 pub mod metrics;
 pub mod mirror;
+mod outdated;
 pub mod pass;
 pub mod patience;
 pub mod process;

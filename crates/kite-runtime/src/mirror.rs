@@ -16,7 +16,7 @@ use serde::Serialize;
 use tokio::time::Instant;
 
 use crate::apply::{Object, Place, WriteError, Writer};
-use crate::cache::{Cache, Key};
+use crate::cache::{Cache, Key, identity};
 use crate::events::Events;
 use crate::process::Process;
 use crate::since::{Since, Waits};
@@ -31,7 +31,7 @@ pub enum Decision<S> {
 }
 
 /// Since when there has been something to say, and what kind of thing: another kind starts anew.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Unsaid<R>(Since<R>);
 
 impl<R> Default for Unsaid<R> {
@@ -66,12 +66,17 @@ impl<R: PartialEq> Unsaid<R> {
 }
 
 /// What is remembered of each object, in memory only. A successor of the same name starts anew.
+///
+/// Of an object at rest there is nothing to remember, and nothing is kept: what says the same as
+/// at the start is dropped.
 #[derive(Debug)]
 pub struct Memory<C> {
-    /// With the UID of the object that it is about. Locked by a pass for single operations on
-    /// its own object's entry.
-    all: Mutex<HashMap<Key, (Option<String>, C)>>,
+    /// With what stands for the UID of the object that it is about. Locked by a pass for single
+    /// operations on its own object's entry.
+    all: Mutex<Remembered<C>>,
 }
+
+type Remembered<C> = HashMap<Key, (u64, Box<C>)>;
 
 impl<C> Default for Memory<C> {
     fn default() -> Self {
@@ -81,7 +86,7 @@ impl<C> Default for Memory<C> {
     }
 }
 
-impl<C: Default> Memory<C> {
+impl<C: Default + PartialEq> Memory<C> {
     /// Looks at what is remembered of an object, and may change it.
     pub fn with<T>(
         &self,
@@ -89,12 +94,15 @@ impl<C: Default> Memory<C> {
         look: impl FnOnce(&mut C) -> T,
     ) -> T {
         let meta = object.meta();
+        let (key, whose) = (Key::of_meta(meta), identity(meta.uid.as_deref()));
         let mut all = self.lock();
-        let entry = all.entry(Key::of_meta(meta)).or_default();
-        if entry.0 != meta.uid {
-            *entry = (meta.uid.clone(), C::default());
+        let known = all.remove(&key).filter(|(uid, _)| *uid == whose);
+        let mut remembered = known.map(|(_, known)| known).unwrap_or_default();
+        let told = look(&mut remembered);
+        if *remembered != C::default() {
+            all.insert(key, (whose, remembered));
         }
-        look(&mut entry.1)
+        told
     }
 
     /// Forgets an object.
@@ -102,7 +110,7 @@ impl<C: Default> Memory<C> {
         self.lock().remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, (Option<String>, C)>> {
+    fn lock(&self) -> MutexGuard<'_, Remembered<C>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -221,6 +229,15 @@ mod tests {
         memory.with(&object("2"), |n| *n = 8);
         memory.forget(&Key::cluster("a"));
         assert_eq!(memory.with(&object("2"), |n| *n), 0);
+    }
+
+    #[test]
+    fn nothing_is_kept_of_an_object_of_which_there_is_nothing_to_remember() {
+        let memory = Memory::<u32>::default();
+        memory.with(&object("1"), |n| *n = 7);
+        assert_eq!(memory.lock().len(), 1);
+        memory.with(&object("1"), |n| *n = 0);
+        assert_eq!(memory.lock().len(), 0);
     }
 
     // C-5

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// One state that may hold or not; another value of it starts anew.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Since<T>(Option<(T, Instant)>);
 
 impl<T> Default for Since<T> {

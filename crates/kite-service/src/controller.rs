@@ -13,7 +13,7 @@ use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
 use kite_runtime::{Feeds, Key, Process, Program, Watch};
 
-use crate::observe::{SliceIndex, World, is_ready, service_of};
+use crate::observe::{BY_SERVICE, World, is_ready, service_of};
 use crate::reconcile::ServicePass;
 use crate::status::standing;
 
@@ -71,8 +71,6 @@ impl Program for KiteService {
 
 fn watch(feeds: &mut Feeds, process: &Process) -> World {
     let client = || process.client.clone();
-    let index = SliceIndex::default();
-    let noting = index.clone();
     World {
         machines: feeds.primary(
             Watch::objects("KiteVirtualMachine", client())
@@ -91,18 +89,14 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
         slices: feeds.watch(
             Watch::objects("EndpointSlice", client())
                 .packed()
+                .index(BY_SERVICE)
                 .labels(MANAGED_SELECTOR)
                 .reads(reads_of_slice)
                 .trim(trim_slice),
-            move |key: &Key, slice: Option<&EndpointSlice>| {
-                let service = slice.and_then(service_of);
-                if let Some(service) = &service {
-                    noting.note(service, key);
-                }
-                service.into_iter().collect()
+            |_: &Key, slice: Option<&EndpointSlice>| {
+                slice.and_then(service_of).into_iter().collect()
             },
         ),
-        index,
     }
 }
 

@@ -1,13 +1,12 @@
 //! Step 1: a machine's Service and what is behind it, from the watches alone.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Service;
 use k8s_openapi::api::discovery::v1::{Endpoint, EndpointSlice};
 use kite_api::KiteVirtualMachine;
 use kite_api::labels::VM_UID;
-use kite_runtime::{Cache, Key};
+use kite_runtime::{By, Cache, Key};
 use kube::core::ObjectMeta;
 
 /// The label by which a slice names its Service.
@@ -22,9 +21,13 @@ pub struct World {
     pub services: Cache<Service>,
     /// Their slices: the server copies a Service's labels to them.
     pub slices: Cache<EndpointSlice>,
-    /// Which slices are whose.
-    pub index: SliceIndex,
 }
+
+/// Slices by Service, since their names are random.
+pub const BY_SERVICE: By<EndpointSlice> = By {
+    name: "service",
+    of: |slice| service_of(slice).map(|service| service.to_string()),
+};
 
 impl World {
     /// The machine's own Service. Another of the same name is as good as none (rule E-5).
@@ -35,11 +38,8 @@ impl World {
 
     /// Whether anything ready is behind a Service.
     pub fn answers(&self, service: &Key) -> bool {
-        let slices = self.index.of(service);
-        slices
-            .iter()
-            .filter_map(|key| self.slices.get(key))
-            .any(|slice| is_ready(&slice))
+        let slices = self.slices.find(BY_SERVICE, &service.to_string());
+        slices.iter().any(|slice| is_ready(slice))
     }
 }
 
@@ -64,34 +64,4 @@ pub fn service_of(slice: &EndpointSlice) -> Option<Key> {
     let name = slice.metadata.labels.as_ref()?.get(SERVICE_NAME)?;
     let namespace = slice.metadata.namespace.as_deref().unwrap_or_default();
     Some(Key::new(namespace, name))
-}
-
-/// Slices by Service, since their names are random. A name that is gone is harmless: it is not in the cache.
-#[derive(Clone, Debug, Default)]
-pub struct SliceIndex {
-    /// Locked for single map operations, by the watch of slices and by passes.
-    slices: Arc<Mutex<HashMap<Key, BTreeSet<Key>>>>,
-}
-
-impl SliceIndex {
-    /// Notes whose a slice is.
-    pub fn note(&self, service: &Key, slice: &Key) {
-        self.lock()
-            .entry(service.clone())
-            .or_default()
-            .insert(slice.clone());
-    }
-
-    /// Forgets a Service with its slices.
-    pub fn forget(&self, service: &Key) {
-        self.lock().remove(service);
-    }
-
-    fn of(&self, service: &Key) -> BTreeSet<Key> {
-        self.lock().get(service).cloned().unwrap_or_default()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, BTreeSet<Key>>> {
-        self.slices.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }

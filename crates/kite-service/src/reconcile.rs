@@ -29,7 +29,6 @@ impl Pass for ServicePass {
     async fn pass(&self, key: Key) -> Result<Next, WriteError> {
         let Some(machine) = self.world.machines.get(&key) else {
             self.memory.forget(&key);
-            self.world.index.forget(&key);
             return Ok(Next::Gone);
         };
         // Once deletion is requested nothing more is told (rule C-10). A machine whose name no

@@ -16,6 +16,7 @@ mod page;
 mod ratios;
 mod requests;
 mod rest;
+mod scale;
 mod scenarios;
 mod seen;
 mod targets;
@@ -60,15 +61,20 @@ pub fn files(report: &Report) -> Result<Vec<File>> {
     pictures.extend(requests::draw(report)?);
     pictures.extend(memory::draw(report)?);
     pictures.extend(rest::draw(report)?);
+    let scale = scale::text(report);
     let page = File {
         name: PAGE.to_owned(),
-        text: page::text(report, &pictures),
+        text: page::text(report, &pictures, scale.is_some()),
     };
     let drawn = pictures.into_iter().map(|picture| File {
         name: picture.name,
         text: picture.svg,
     });
-    Ok(drawn.chain([page]).collect())
+    let scale = scale.map(|text| File {
+        name: scale::PAGE.to_owned(),
+        text,
+    });
+    Ok(drawn.chain([page]).chain(scale).collect())
 }
 
 /// Writes the pictures and the page into a folder, which is made if need be. Returns what was

@@ -22,7 +22,7 @@ pub(super) const NEVER: [&str; 4] = [
 ];
 
 /// The scenarios in the order of the page.
-pub(super) const ALL: [Scenario; 14] = [
+pub(super) const ALL: [Scenario; 15] = [
     Scenario {
         name: "burst",
         title: "A burst of creates",
@@ -91,7 +91,17 @@ pub(super) const ALL: [Scenario; 14] = [
         done: "One tenant creates many machines at once while a quiet one creates single ones, which it did before \
                alone.",
         not: "Kite's part alone: the time runs until the machine is Running, so it holds what the stand-ins and the \
-              server make a machine wait for, and they take objects as they come, whosever they are.",
+              server make a machine wait for. What Kite alone does stands beside it: from the create until the \
+              disk is made, and from KubeVirt's word that the machine runs until Kite's. The stand-ins let \
+              namespaces take turns, which KubeVirt and CDI do not.",
+    },
+    Scenario {
+        name: "concurrency",
+        title: "How much at once",
+        done: "A noisy tenant and a quiet one, as before, with `--concurrency` of all six set to what the first \
+               column says.",
+        not: "a law for other servers: with more processors or a slower store the same number of requests in \
+              flight makes a shorter row.",
     },
     Scenario {
         name: "slow",

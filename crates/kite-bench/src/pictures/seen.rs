@@ -75,12 +75,12 @@ fn times(ratio: &Spread, target: Target) -> Seen {
     }
 }
 
-/// The figure of the 99th percentile that is a multiple, whatever the rest of its name is.
+/// The whole create, not one of its parts.
 pub(super) fn noisy(report: &Report) -> Option<Seen> {
     let results = chosen::of(report, "noisy");
     let values = results.iter().filter(|m| m.contestant == KITE);
     let values = values.flat_map(|m| &m.figures);
-    let values = values.filter(|f| f.unit == "x" && f.name.contains("p99"));
+    let values = values.filter(|f| f.name == "p99 against alone");
     let ratio = Spread::of(values.map(|f| f.value).collect())?;
     let target = Target {
         must: 2.0,

@@ -43,6 +43,7 @@ fn a_whole_report_has_every_picture_and_a_page_that_shows_each() {
         "memory.svg",
         "rest.svg",
         "README.md",
+        "scale.md",
     ];
     assert_eq!(written, expected.map(|name| folder.join(name)));
     let page = fs::read_to_string(folder.join(PAGE)).unwrap();

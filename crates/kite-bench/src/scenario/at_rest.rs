@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 use crate::ground::{Ground, GroundOptions};
 use crate::report::Count;
-use crate::settled::{self, Wanted};
+use crate::settled::{self, Settled, Wanted};
 
 /// The original's life is played this much faster; nothing that is measured depends on it.
 const SPEED: f64 = 50.0;
@@ -27,6 +27,15 @@ const LIMIT: Duration = Duration::from_mins(10);
 
 /// A ground with so many settled machines, on which only the store and the API server run.
 pub(super) async fn ground(machines: usize, audit: bool) -> Result<Ground> {
+    let (ground, _) = ground_and_store(machines, audit).await?;
+    Ok(ground)
+}
+
+/// The same, and what was put in the store, if anything was.
+pub(super) async fn ground_and_store(
+    machines: usize,
+    audit: bool,
+) -> Result<(Ground, Option<Settled>)> {
     let ground = Ground::start(GroundOptions {
         audit,
         speed: SPEED,
@@ -35,6 +44,7 @@ pub(super) async fn ground(machines: usize, audit: bool) -> Result<Ground> {
         apiserver_args: settled::APISERVER_ARGS.map(str::to_owned).to_vec(),
     })
     .await?;
+    let mut stored = None;
     if machines > 0 {
         let settled = settled::settle(&ground.cluster, Wanted::machines(machines)).await?;
         println!(
@@ -46,8 +56,9 @@ pub(super) async fn ground(machines: usize, audit: bool) -> Result<Ground> {
             settled.living.as_secs_f64(),
             settled.copying.as_secs_f64()
         );
+        stored = Some(settled);
     }
-    Ok(ground)
+    Ok((ground, stored))
 }
 
 /// Waits until the six do nothing but be there.

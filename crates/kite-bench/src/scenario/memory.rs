@@ -11,20 +11,27 @@ use tokio::time::sleep;
 
 use super::{at_rest, starting};
 use crate::ground::Ground;
+use crate::numbers::number;
 use crate::report::Measured;
+use crate::settled::Settled;
+use crate::usage::bytes_in_mib;
 
 /// How long nothing happens before memory is read: allocators give back late.
 const QUIET: Duration = Duration::from_mins(1);
 
 const KIB_PER_MIB: f64 = 1024.0;
 
+/// Who the store's own figures are of.
+pub(crate) const STORE: &str = "the store";
+
 /// Runs it.
 pub async fn run(machines: usize) -> Result<Vec<Measured>> {
-    let ground = at_rest::ground(machines, false).await?;
+    let (ground, stored) = at_rest::ground_and_store(machines, false).await?;
     starting::start_all(&ground, &[]).await?;
     at_rest::quiet(&ground).await?;
     sleep(QUIET).await;
-    let found = look(&ground, machines);
+    let mut found = look(&ground, machines);
+    found.extend(stored.map(|stored| in_store(&stored, machines)));
     ground.end().await;
     Ok(found)
 }
@@ -62,8 +69,20 @@ fn look(ground: &Ground, machines: usize) -> Vec<Measured> {
             "{name:24} {:9.1} {:>9} {:9.1}",
             used.resident, "", used.peak
         );
+        let measured = Measured::new("memory", name, machines)
+            .figure("resident", "MiB", used.resident)
+            .figure("peak", "MiB", used.peak);
+        found.push(measured);
     }
     found
+}
+
+/// All objects of the machines and their users, and the size of the whole store with them.
+fn in_store(stored: &Settled, machines: usize) -> Measured {
+    Measured::new("memory", STORE, machines)
+        .figure("objects", "objects", number(stored.objects))
+        .figure("users", "users", number(stored.wanted.users))
+        .figure("size", "MiB", bytes_in_mib(stored.stored))
 }
 
 /// What is in memory for this process alone, MiB: its program's code is shared with its replicas.

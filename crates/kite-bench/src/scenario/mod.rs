@@ -2,6 +2,7 @@
 
 mod at_rest;
 pub mod burst;
+pub mod concurrency;
 pub mod lives;
 pub mod memory;
 pub mod noisy;
@@ -20,6 +21,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
+pub(crate) use memory::STORE;
+
 use crate::report::Measured;
 
 /// A scenario.
@@ -33,6 +36,8 @@ pub enum Scenario {
     Steady,
     /// One quiet tenant's create during another's storm.
     Noisy,
+    /// The same, with more and fewer objects worked on at the same time.
+    Concurrency,
     /// Every answer of the API server comes later.
     Slow,
     /// Many users at once.
@@ -93,6 +98,7 @@ impl Scenario {
             Self::Lives => "lives",
             Self::Steady => "steady",
             Self::Noisy => "noisy",
+            Self::Concurrency => "concurrency",
             Self::Slow => "slow",
             Self::Users => "users",
             Self::Start => "start",
@@ -109,6 +115,7 @@ impl Scenario {
             Self::Burst | Self::Lives | Self::Users => &[100, 1000],
             Self::Steady | Self::Slow => &[200],
             Self::Noisy | Self::Relist => &[1000],
+            Self::Concurrency => &[300],
             Self::Start => &[0],
             Self::Memory | Self::Restart => &[0, 1000, 10_000],
             Self::Rest => &[0, 100, 1000, 10_000],
@@ -122,6 +129,7 @@ impl Scenario {
             Self::Lives => lives::run(machines).await,
             Self::Steady => Box::pin(steady::run(machines, sizes.rounds)).await,
             Self::Noisy => noisy::run(machines).await,
+            Self::Concurrency => concurrency::run(machines).await,
             Self::Slow => Box::pin(slow::run(machines, sizes.rounds)).await,
             Self::Users => users::run(machines).await,
             Self::Start => start::run(sizes.rounds).await,

@@ -1,7 +1,8 @@
 //! One tenant's storm, and what a quiet tenant notices of it.
 //!
 //! The quiet one makes single machines on a schedule that waits for nothing: first alone, then
-//! while the noisy one has made all of its own at once.
+//! while the noisy one has made all of its own at once. Beside the whole time until a machine runs,
+//! which holds what others do for it, stand the two parts of it that are Kite's alone.
 
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use futures::future::try_join_all;
 use kite_api::machine::Phase;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::bystander::Bystander;
 use crate::ground::{Ground, GroundOptions};
 use crate::load::{self, Name};
 use crate::numbers::Spread;
@@ -30,44 +32,109 @@ const SETTLING: Duration = Duration::from_secs(5);
 
 /// Runs it.
 pub async fn run(machines: usize) -> Result<Vec<Measured>> {
-    let ground = Ground::start(GroundOptions::timed()).await?;
+    let storm = storm(GroundOptions::timed(), machines).await?;
+    Ok(vec![storm.parts(
+        Measured::new("noisy", "kite", machines),
+        &[("p50", 0.5), P99],
+    )])
+}
+
+/// A rank's name, and the share of all that is not above it.
+pub(super) type Rank = (&'static str, f64);
+
+/// What the slow ones take.
+pub(super) const P99: Rank = ("p99", 0.99);
+
+/// A storm, and the single creates before it and in it.
+pub(super) struct Storm {
+    alone: Singles,
+    meanwhile: Singles,
+    /// From its first create until all of it was Running.
+    pub(super) took: Duration,
+}
+
+/// Has one tenant make machines at once while another makes single ones.
+pub(super) async fn storm(options: GroundOptions, machines: usize) -> Result<Storm> {
+    let ground = Ground::start(options).await?;
     ground.start_kite().await?;
     let users = ["noisy", "quiet-alone", "quiet-meanwhile"].map(str::to_owned);
     load::users_named(&ground.load, &users).await?;
     sleep(SETTLING).await;
     let onlooker = Onlooker::start(&ground.admin).await;
     let alone = singles(&ground, &onlooker, &users[1]).await?;
-    let storm = numbered(&users[0], machines);
+    let names = numbered(&users[0], machines);
     let making = async {
-        load::machines(&ground.load, &storm, |_| {}).await?;
-        onlooker.all_in(Phase::Running, &storm, LIMIT).await
+        let began = Instant::now();
+        load::machines(&ground.load, &names, |_| {}).await?;
+        onlooker.all_in(Phase::Running, &names, LIMIT).await?;
+        Ok(began.elapsed())
     };
-    let (_, meanwhile) = tokio::try_join!(making, singles(&ground, &onlooker, &users[2]))?;
-    println!(
-        "a storm of {machines}; a quiet create takes {:.2} s (p99 {:.2}) alone and {:.2} s (p99 {:.2}) meanwhile: {:.2} x (p99)",
-        alone.at(0.5),
-        alone.at(0.99),
-        meanwhile.at(0.5),
-        meanwhile.at(0.99),
-        meanwhile.at(0.99) / alone.at(0.99)
-    );
+    let (took, meanwhile) = tokio::try_join!(making, singles(&ground, &onlooker, &users[2]))?;
     ground.end().await;
-    let found = Measured::new("noisy", "kite", machines)
-        .figure("p50 alone", "s", alone.at(0.5))
-        .figure("p99 alone", "s", alone.at(0.99))
-        .figure("p50 meanwhile", "s", meanwhile.at(0.5))
-        .figure("p99 meanwhile", "s", meanwhile.at(0.99))
-        .figure("p50 against alone", "x", meanwhile.at(0.5) / alone.at(0.5))
-        .figure(
-            "p99 against alone",
-            "x",
-            meanwhile.at(0.99) / alone.at(0.99),
-        );
-    Ok(vec![found])
+    Ok(Storm {
+        alone,
+        meanwhile,
+        took,
+    })
 }
 
-/// Makes single machines in a namespace, and returns how long each took until it was Running.
-async fn singles(ground: &Ground, onlooker: &Onlooker, namespace: &str) -> Result<Spread> {
+impl Storm {
+    /// The whole time of a quiet create, and the parts of it that are Kite's alone.
+    pub(super) fn parts(&self, found: Measured, ranks: &[Rank]) -> Measured {
+        [
+            ("", &self.alone.running, &self.meanwhile.running),
+            (
+                " until the disk is made",
+                &self.alone.disk,
+                &self.meanwhile.disk,
+            ),
+            (
+                " from KubeVirt's word to Kite's",
+                &self.alone.told,
+                &self.meanwhile.told,
+            ),
+        ]
+        .into_iter()
+        .fold(found, |found, (part, alone, meanwhile)| {
+            compared(found, part, alone, meanwhile, ranks)
+        })
+    }
+}
+
+fn compared(
+    mut found: Measured,
+    part: &str,
+    alone: &Spread,
+    meanwhile: &Spread,
+    ranks: &[Rank],
+) -> Measured {
+    for (rank, share) in ranks {
+        let (before, now) = (alone.at(*share), meanwhile.at(*share));
+        println!(
+            "{rank}{part}: {before:.3} s alone, {now:.3} s meanwhile, {:.2} x",
+            now / before
+        );
+        found = found
+            .figure(&format!("{rank}{part} alone"), "s", before)
+            .figure(&format!("{rank}{part} meanwhile"), "s", now)
+            .figure(&format!("{rank}{part} against alone"), "x", now / before);
+    }
+    found
+}
+
+/// How long the parts of single creates took.
+struct Singles {
+    /// Until the machine was Running.
+    running: Spread,
+    /// Until its disk was made.
+    disk: Spread,
+    /// From KubeVirt's word that it runs to Kite's.
+    told: Spread,
+}
+
+/// Makes single machines in a namespace.
+async fn singles(ground: &Ground, onlooker: &Onlooker, namespace: &str) -> Result<Singles> {
+    let bystander = Bystander::start(&ground.admin).await;
     let began = Instant::now();
     let names = numbered(namespace, SINGLE);
     let made = (0_u32..).zip(&names).map(async |(turn, name)| {
@@ -76,11 +143,17 @@ async fn singles(ground: &Ground, onlooker: &Onlooker, namespace: &str) -> Resul
     });
     let made = try_join_all(made).await?;
     let running = onlooker.all_in(Phase::Running, &names, LIMIT).await?;
-    let took = made.iter().filter_map(|made| {
-        let at = running.get(&made.name)?;
-        Some(at.saturating_duration_since(made.at).as_secs_f64())
-    });
-    Ok(Spread::of(took))
+    let between = |from: Option<std::time::Instant>, to: Option<std::time::Instant>| {
+        Some(to?.saturating_duration_since(from?).as_secs_f64())
+    };
+    let spread =
+        |took: &dyn Fn(&load::Made) -> Option<f64>| Spread::of(made.iter().filter_map(took));
+    let runs = |made: &load::Made| running.get(&made.name).copied();
+    Ok(Singles {
+        running: spread(&|made| between(Some(made.at), runs(made))),
+        disk: spread(&|made| between(Some(made.at), bystander.disk_made(&made.name))),
+        told: spread(&|made| between(bystander.runs(&made.name), runs(made))),
+    })
 }
 
 fn numbered(namespace: &str, count: usize) -> Vec<Name> {

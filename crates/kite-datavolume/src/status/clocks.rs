@@ -36,7 +36,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// What is remembered of one machine's disk.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clocks {
     /// The looks for a claim that no watch shows.
     pub looks: Looks,
@@ -50,7 +50,7 @@ pub struct Clocks {
 }
 
 /// How a DataVolume was when this process first saw it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct FirstLook {
     /// Only what comes on top of these is growth.
     restarts: i64,
@@ -59,7 +59,7 @@ struct FirstLook {
 }
 
 /// The live looks for a claim that no watch shows (rules D-5, D-7), and what the last one met.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Looks {
     doubt: Since<Doubt>,
     /// When, in which doubt, and what there was.
@@ -116,7 +116,12 @@ impl Clocks {
         holds: &Holds,
         now: Instant,
     ) -> (Elapsed, Option<Duration>) {
-        let Disk::DataVolume(reading, _) = disk else {
+        let filling = match disk {
+            Disk::DataVolume(reading, _) if reading.state != State::Filled => Some(reading),
+            _ => None,
+        };
+        // A disk that is full moves no more, and nothing is kept of it.
+        let Some(reading) = filling else {
             self.trouble = Since::default();
             self.movement = Since::default();
             self.restarts = Since::default();
@@ -190,6 +195,10 @@ impl Clocks {
         now: Instant,
     ) -> Decision<KiteVirtualMachineStatus> {
         let urgency = urgency(&told, stands);
+        if condition::is_true(&stands.conditions, DISK_READY) && says_the_same(&told, stands) {
+            // No more ticks will come.
+            self.written = None;
+        }
         let written = self.written;
         let news = (!says_the_same(&told, stands)).then_some(((), told));
         let decision = self

@@ -20,7 +20,7 @@ pub(super) struct Entry<K> {
 }
 
 /// What stands for a UID where it is only compared: UIDs are random, so this is as good.
-pub(super) fn identity(uid: Option<&str>) -> u64 {
+pub(crate) fn identity(uid: Option<&str>) -> u64 {
     let mut hasher = DefaultHasher::new();
     uid.hash(&mut hasher);
     hasher.finish()
@@ -42,7 +42,44 @@ pub(super) struct Inner<K> {
 /// Finds objects by what they say.
 pub(super) struct Index<K> {
     pub(super) by: By<K>,
-    pub(super) keys: HashMap<String, BTreeSet<Key>>,
+    keys: HashMap<Box<str>, Keys>,
+}
+
+/// Most values are those of one object, and a set for one key would take ten times the room.
+enum Keys {
+    One(Key),
+    Several(BTreeSet<Key>),
+}
+
+impl Keys {
+    fn add(&mut self, key: &Key) {
+        match self {
+            Self::One(only) if only == key => {}
+            Self::One(only) => *self = Self::Several([only.clone(), key.clone()].into()),
+            Self::Several(keys) => {
+                keys.insert(key.clone());
+            }
+        }
+    }
+
+    /// Whether nothing is left then.
+    fn remove(&mut self, key: &Key) -> bool {
+        match self {
+            Self::One(only) => only == key,
+            Self::Several(keys) => {
+                keys.remove(key);
+                keys.is_empty()
+            }
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Key> {
+        let (one, several) = match self {
+            Self::One(key) => (Some(key), None),
+            Self::Several(keys) => (None, Some(keys)),
+        };
+        one.into_iter().chain(several.into_iter().flatten())
+    }
 }
 
 impl<K> Index<K> {
@@ -53,19 +90,24 @@ impl<K> Index<K> {
 
     fn enter(&mut self, key: &Key, object: &K) {
         if let Some(value) = (self.by.of)(object) {
-            self.keys.entry(value).or_default().insert(key.clone());
+            let keys = self.keys.entry(value.into_boxed_str());
+            let keys = keys.or_insert_with(|| Keys::One(key.clone()));
+            keys.add(key);
         }
     }
 
     fn leave(&mut self, key: &Key, object: &K) {
         if let Some(value) = (self.by.of)(object)
-            && let Some(keys) = self.keys.get_mut(&value)
+            && let Some(keys) = self.keys.get_mut(value.as_str())
+            && keys.remove(key)
         {
-            keys.remove(key);
-            if keys.is_empty() {
-                self.keys.remove(&value);
-            }
+            self.keys.remove(value.as_str());
         }
+    }
+
+    /// The keys of the objects that say this, in order.
+    pub(super) fn keys(&self, value: &str) -> impl Iterator<Item = &Key> {
+        self.keys.get(value).into_iter().flat_map(Keys::iter)
     }
 }
 

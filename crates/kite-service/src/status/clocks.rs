@@ -15,13 +15,14 @@ use crate::status::{DRIFTED, MISSING, NO_ENDPOINTS, NO_ENDPOINTS_STOPPED, standi
 
 /// How long drift is held back, for kite-vm to repair it first.
 const REPAIR: Duration = Duration::from_secs(2);
-/// How long a Service that never was is held back, for kite-vm to make it first.
+/// How long the first word on a Service is held back, for kite-vm to make it and to note it first: a
+/// write before kite-vm's own would have that one refused, since it is bound to what it was decided on.
 const MAKE: Duration = Duration::from_secs(10);
 /// How long a machine that was switched on may take until it answers.
 const BOOT: Duration = Duration::from_secs(30);
 
 /// What is remembered of one machine's Service.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clocks {
     /// Since when what should be told has had this reason and did not stand.
     unsaid: Unsaid<String>,
@@ -57,7 +58,7 @@ fn reason(status: &KiteVirtualMachineStatus) -> String {
 
 fn hold(new: &str, old: &str, recorded: bool) -> Duration {
     match (new, old) {
-        (MISSING, "") if !recorded => MAKE,
+        (_, "") if !recorded => MAKE,
         (MISSING | DRIFTED, _) => REPAIR,
         (NO_ENDPOINTS, NO_ENDPOINTS_STOPPED) => BOOT,
         // A guest that is gone for a moment, as between two instances.

@@ -50,7 +50,12 @@ fn what_is_over_in_a_moment_is_not_told() {
         "it was there before and is gone"
     );
     let fresh = told(&machine, Some(&live(&[])), false);
-    assert!(written_after(&nothing, &machine, &fresh, 0));
+    assert!(
+        !written_after(&nothing, &machine, &fresh, 9),
+        "kite-vm notes it first, or its write would be refused"
+    );
+    assert!(written_after(&nothing, &machine, &fresh, 10));
+    assert!(written_after(&made, &machine, &fresh, 0));
     let reachable = told(&machine, Some(&live(&[])), true);
     assert!(written_after(&fresh, &machine, &reachable, 0));
     machine.status = Some(reachable.clone());

@@ -1,10 +1,11 @@
 //! The one delay scheduler: which object is to be looked at, and when.
 //!
 //! An object is on the agenda at most once and is worked on by at most one
-//! task at a time. What is on the agenda is no state: a pass decides from what
+//! task at a time. Namespaces take turns among what is due, or whatever is measured of a
+//! quiet one beside a storm would be the length of the row in here. What is on the agenda is no state: a pass decides from what
 //! it sees, so losing the agenda loses nothing but waiting time.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,7 +33,11 @@ pub(super) struct Agenda {
 
 #[derive(Default)]
 struct State {
-    due: BTreeSet<(Instant, Task)>,
+    later: BTreeSet<(Instant, Task)>,
+    /// What is due, by namespace. No entry is empty.
+    due: HashMap<String, VecDeque<Task>>,
+    /// The namespaces of `due`, in the order in which they come to their turns.
+    turns: VecDeque<String>,
     at: HashMap<Task, Instant>,
     /// Those being worked on, and when they were asked for in the meantime.
     busy: HashMap<Task, Option<Instant>>,
@@ -45,10 +50,41 @@ impl State {
             if known <= when {
                 return;
             }
-            self.due.remove(&(known, task.clone()));
+            self.later.remove(&(known, task.clone()));
         }
         self.at.insert(task.clone(), when);
-        self.due.insert((when, task));
+        self.later.insert((when, task));
+    }
+
+    /// Puts in a row what has become due by now.
+    fn expire(&mut self, now: Instant) {
+        while let Some((when, task)) = self.later.pop_first() {
+            if when > now {
+                self.later.insert((when, task));
+                return;
+            }
+            let namespace = task.key.namespace.clone();
+            let row = self.due.entry(namespace.clone()).or_default();
+            if row.is_empty() {
+                self.turns.push_back(namespace);
+            }
+            row.push_back(task);
+        }
+    }
+
+    fn take(&mut self, now: Instant) -> Option<Task> {
+        self.expire(now);
+        let namespace = self.turns.pop_front()?;
+        let row = self.due.get_mut(&namespace)?;
+        let task = row.pop_front()?;
+        if row.is_empty() {
+            self.due.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        self.at.remove(&task);
+        self.busy.insert(task.clone(), None);
+        Some(task)
     }
 }
 
@@ -80,13 +116,14 @@ impl Agenda {
     async fn next(&self) -> Task {
         loop {
             let changed = self.changed.notified();
-            let first = self.lock().due.first().map(|(when, _)| *when);
-            match first {
-                Some(when) if when <= Instant::now() => {
-                    if let Some(task) = self.take() {
-                        return task;
-                    }
+            let first = {
+                let mut state = self.lock();
+                if let Some(task) = state.take(Instant::now()) {
+                    return task;
                 }
+                state.later.first().map(|(when, _)| *when)
+            };
+            match first {
                 Some(when) => tokio::select! {
                     () = changed => {}
                     () = sleep_until(when) => {}
@@ -94,14 +131,6 @@ impl Agenda {
                 None => changed.await,
             }
         }
-    }
-
-    fn take(&self) -> Option<Task> {
-        let mut state = self.lock();
-        let (_, task) = state.due.pop_first()?;
-        state.at.remove(&task);
-        state.busy.insert(task.clone(), None);
-        Some(task)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -151,7 +180,7 @@ mod tests {
         agenda.wake(Res::Vm, Key::new("n", "a"));
         agenda.wake(Res::Vm, Key::new("n", "a"));
         assert_eq!(agenda.next().await, task("a"));
-        assert!(agenda.lock().due.is_empty());
+        assert!(agenda.lock().later.is_empty());
     }
 
     #[tokio::test]
@@ -160,11 +189,23 @@ mod tests {
         agenda.wake(Res::Vm, Key::new("n", "a"));
         let first = agenda.next().await;
         agenda.wake(Res::Vm, Key::new("n", "a"));
-        assert!(agenda.lock().due.is_empty(), "never two passes at a time");
+        assert!(agenda.lock().later.is_empty(), "never two passes at a time");
         agenda.done(first, Some(Duration::from_millis(300)));
         let before = Instant::now();
         agenda.next().await;
         assert!(before.elapsed() < Duration::from_millis(100));
+    }
+
+    #[tokio::test]
+    async fn one_object_of_a_quiet_namespace_does_not_wait_for_the_row_of_another() {
+        let agenda = Agenda::default();
+        for name in ["a", "b", "c"] {
+            agenda.wake(Res::Vm, Key::new("n", name));
+        }
+        agenda.wake(Res::Vm, Key::new("quiet", "z"));
+        agenda.next().await;
+        assert_eq!(agenda.next().await.key, Key::new("quiet", "z"));
+        assert_eq!(agenda.next().await, task("b"));
     }
 
     #[tokio::test]

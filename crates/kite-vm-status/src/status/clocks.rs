@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use crate::observe::reading::{Reading, State};
 use crate::status::blocked::service_trouble;
 use crate::status::table::{PowerSync, row};
+use crate::status::verdict::Verdict;
 use crate::status::{Elapsed, Told};
 
 /// The times that are waited for.
@@ -26,8 +27,12 @@ pub struct Holds {
     pub transition: Duration,
 }
 
+/// For how many times `settle` kite-vm's word on a new generation is waited for: a create among a
+/// hundred others takes the API server seconds, and who writes before kite-vm has its write refused.
+const PATIENCE: u32 = 5;
+
 /// What is remembered of one machine.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clocks {
     word: Since<String>,
     moving: Since<String>,
@@ -51,13 +56,14 @@ impl Clocks {
         };
         let moving = row(reading).power_sync == Some(PowerSync::Moving);
         let moving = moving.then(|| format!("{:?}", reading.wanted));
-        let behind = Some((machine.metadata.generation, reading.vm_uid.clone()));
+        let is_behind = Verdict::of(machine) == Verdict::Behind;
+        let behind = is_behind.then(|| (machine.metadata.generation, reading.vm_uid.clone()));
         let service = service_trouble(machine).map(ToOwned::to_owned);
         let mut waits = Waits::at(now);
         let elapsed = Elapsed {
             error: waits.over(self.word.note(word, now), holds.error),
             transition: waits.over(self.moving.note(moving, now), holds.transition),
-            behind: waits.over(self.behind.note(behind, now), holds.settle),
+            behind: waits.over(self.behind.note(behind, now), PATIENCE * holds.settle),
             service: waits.over(self.service.note(service, now), holds.error),
         };
         (elapsed, waits.next())

@@ -76,9 +76,9 @@ pub struct Ended {
 /// What was seen of one guest.
 #[derive(Clone, Debug)]
 struct Guest {
-    uid: String,
+    uid: Box<str>,
     /// UID of the VirtualMachine that it is of.
-    vm: Option<String>,
+    vm: Option<Box<str>>,
     /// It got as far as to run.
     ran: bool,
     /// It was told to go before it ended.
@@ -88,15 +88,15 @@ struct Guest {
     end: Option<End>,
 }
 
-/// What was seen of a machine's guests.
+/// What was seen of a machine's guests. There is one for each machine, so it is kept small.
 #[derive(Clone, Debug, Default)]
 pub struct Vigil {
     /// The last few, in the order in which they came.
     guests: Vec<Guest>,
     /// UID of a guest that is to go on.
-    expected: Option<String>,
+    expected: Option<Box<str>>,
     /// UID of the guest whose end was told last: KubeVirt's machine may still call it ready.
-    told: Option<String>,
+    told: Option<Box<str>>,
 }
 
 /// The one that is and the one before it; one more for somebody else's of the same name.
@@ -108,10 +108,10 @@ impl Vigil {
         let Some(uid) = &guest.metadata.uid else {
             return;
         };
-        let at = self.guests.iter().position(|g| g.uid == *uid);
+        let at = self.guests.iter().position(|g| *g.uid == **uid);
         let known = at.map(|at| self.guests.remove(at));
         let mut seen = known.unwrap_or_else(|| Guest {
-            uid: uid.clone(),
+            uid: uid.as_str().into(),
             vm: controller(&guest.metadata),
             ran: false,
             going: was_told_to_go(guest),
@@ -129,9 +129,11 @@ impl Vigil {
                 seen.evicted = is_evicted(guest);
             }
         }
-        match at {
-            Some(at) => self.guests.insert(at, seen),
-            None => self.guests.push(seen),
+        if let Some(at) = at {
+            self.guests.insert(at, seen);
+        } else {
+            self.guests.reserve_exact(1);
+            self.guests.push(seen);
         }
         if self.guests.len() > REMEMBERED {
             self.guests.remove(0);
@@ -143,13 +145,13 @@ impl Vigil {
     pub fn last_end(&self, vm: Option<&str>, present: Option<&str>) -> Option<Ended> {
         let own = |g: &&Guest| vm.is_some() && g.vm.as_deref() == vm;
         let last = self.guests.iter().rev().find(own)?;
-        let vanished = present != Some(last.uid.as_str());
+        let vanished = present != Some(&*last.uid);
         if vanished && present.is_some() && !self.knows(present) {
             // A newer one is there already.
             return None;
         }
         let end = last.end.or_else(|| vanished.then(|| last.taken()))?;
-        let uid = last.uid.clone();
+        let uid = last.uid.to_string();
         last.ran.then_some(Ended { uid, end })
     }
 
@@ -171,10 +173,10 @@ impl Vigil {
         let is_told = present.is_some() && (present == self.told.as_deref() || present == told);
         if self.expected.is_none() && ready && !is_told {
             // Also after a restart of this process, which may find a guest that has just ended.
-            self.expected = present.map(ToOwned::to_owned);
+            self.expected = present.map(Into::into);
         }
         let expected = self.expected.as_deref()?;
-        let guest = self.guests.iter().find(|g| g.uid == expected);
+        let guest = self.guests.iter().find(|g| *g.uid == *expected);
         let end = match guest {
             Some(guest) => {
                 let over = guest.going || present != Some(expected);
@@ -189,7 +191,7 @@ impl Vigil {
     }
 
     fn knows(&self, uid: Option<&str>) -> bool {
-        self.guests.iter().any(|g| Some(g.uid.as_str()) == uid)
+        self.guests.iter().any(|g| Some(&*g.uid) == uid)
     }
 }
 
@@ -262,10 +264,10 @@ fn was_told_to_go(guest: &VirtualMachineInstance) -> bool {
     }
 }
 
-fn controller(meta: &ObjectMeta) -> Option<String> {
+fn controller(meta: &ObjectMeta) -> Option<Box<str>> {
     let mut owners = meta.owner_references.iter().flatten();
     let owner = owners.find(|o| o.controller == Some(true))?;
-    Some(owner.uid.clone())
+    Some(owner.uid.as_str().into())
 }
 
 #[cfg(test)]
