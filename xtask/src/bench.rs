@@ -1,5 +1,6 @@
 //! `cargo xtask bench`: builds Kite and what measures it as they are shipped, and starts the
-//! latter. What is measured, and how, is kite-bench's own.
+//! latter. What is measured, and how, is kite-bench's own, or kite-pass's where the first word
+//! is `pass`.
 
 use std::env;
 use std::path::PathBuf;
@@ -12,7 +13,11 @@ use kite_api::labels::Controller;
 use crate::workspace::root;
 
 /// What is built besides the six controllers.
-const TOOLS: [&str; 3] = ["kite-bench", "kite-testkit", "kite-pass"];
+const TOOLS: [&str; 2] = ["kite-bench", "kite-testkit"];
+
+/// What counts the instructions of a pass. It knows functions by their names, so it has a profile
+/// of its own.
+const PASS: [&str; 5] = ["run", "--profile", "measure", "--package", "kite-pass"];
 
 /// How to measure.
 #[derive(Args)]
@@ -21,7 +26,8 @@ pub(crate) struct BenchOptions {
     /// names for a profiler. Comes before everything else.
     #[arg(long, default_value = "release", value_name = "NAME")]
     profile: String,
-    /// Scenarios and their options; `cargo xtask bench -- --help` shows them.
+    /// Scenarios and their options; `cargo xtask bench -- --help` shows them. Or `pass`, which
+    /// counts instructions, and its options; `cargo xtask bench pass --help` shows them.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
@@ -29,6 +35,20 @@ pub(crate) struct BenchOptions {
 /// Builds and measures.
 pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    if let Some(("pass", rest)) = options
+        .arguments
+        .split_first()
+        .map(|(a, b)| (a.as_str(), b))
+    {
+        let mut pass = Command::new(cargo);
+        let status = pass
+            .args(PASS)
+            .arg("--")
+            .args(rest)
+            .current_dir(root())
+            .status();
+        return ended("kite-pass", status.context("cannot start cargo")?);
+    }
     let mut build = Command::new(cargo);
     build.args(["build", "--profile", &options.profile, "--bins"]);
     for package in Controller::ALL.map(Controller::name).iter().chain(&TOOLS) {

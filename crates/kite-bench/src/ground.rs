@@ -32,6 +32,10 @@ spec:
     clonesPerImage: 1000
 ";
 
+/// The controller that binds claims, one after the other: behind it a storm would wait for minutes,
+/// and what is measured would be that row. The stand-ins bind instead.
+const BINDER: &str = "persistentvolume-binder-controller";
+
 /// How long a process may take to stop by itself.
 const GRACE: Duration = Duration::from_secs(25);
 
@@ -48,6 +52,8 @@ pub struct GroundOptions {
     pub args: Vec<(&'static str, String)>,
     /// More flags for the API server.
     pub apiserver_args: Vec<String>,
+    /// More objects, as YAML.
+    pub manifests: Option<String>,
 }
 
 impl Default for GroundOptions {
@@ -58,6 +64,7 @@ impl Default for GroundOptions {
             ticks: 20,
             args: Vec::new(),
             apiserver_args: Vec::new(),
+            manifests: None,
         }
     }
 }
@@ -107,6 +114,7 @@ impl Ground {
                 audit: options.audit,
                 folder: folder.clone(),
                 apiserver_args: options.apiserver_args.clone(),
+                without_controllers: vec![BINDER],
                 ..Options::default()
             },
             ..ClusterOptions::default()
@@ -114,6 +122,9 @@ impl Ground {
         .await?;
         let admin = cluster.client().await;
         install::apply(&admin, PLATFORM).await?;
+        if let Some(more) = &options.manifests {
+            install::apply(&admin, more).await?;
+        }
         let load = account(&cluster, &admin, "load").await?;
         let bare = account(&cluster, &admin, "bare").await?;
         let teller = cluster.kite_options("kite-vm", "bare", &[]).kubeconfig;
@@ -210,12 +221,14 @@ impl Ground {
 }
 
 fn stand_ins_args(ticks: u32) -> Vec<String> {
-    // No webhooks and one claim for each disk: the stand-ins are to cost little. Slots enough that
-    // they wait for the server and not for each other.
+    // No webhooks and one claim for each disk: the stand-ins are to cost little. As many slots as
+    // KubeVirt's and CDI's controllers have workers by default, which is more than the server of
+    // a small machine can serve: they wait for it and not for each other.
     [
         "--webhooks=false".to_owned(),
         "--temporary-claims=false".to_owned(),
-        "--slots=64".to_owned(),
+        "--binds-claims=true".to_owned(),
+        "--slots=16".to_owned(),
         format!("--ticks={ticks}"),
     ]
     .into()

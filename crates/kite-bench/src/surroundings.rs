@@ -70,7 +70,8 @@ fn settings() -> BTreeMap<String, String> {
         ),
         (
             "KubeVirt and CDI",
-            "real definitions, played by stand-ins without webhooks, one claim for each disk",
+            "real definitions, played by stand-ins without webhooks, one claim for each disk, which they bind \
+             themselves, since the server's own binder takes one claim after the other",
         ),
         (
             "Kite",

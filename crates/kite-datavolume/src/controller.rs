@@ -13,7 +13,7 @@ use kite_runtime::mirror::{Mirror, namesake};
 use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
 use kite_runtime::settings::duration;
-use kite_runtime::{Feeds, Process, Program, Watch};
+use kite_runtime::{AsJson, Feeds, Process, Program, Watch};
 
 use crate::observe::World;
 use crate::observe::growth::growth;
@@ -138,9 +138,7 @@ fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
         let applied = find(&status.conditions, RESOURCES_APPLIED);
         applied.map(|c| (&c.status, &c.reason)).hash(&mut hasher);
         let own = standing(machine);
-        serde_json::to_string(&own)
-            .unwrap_or_default()
-            .hash(&mut hasher);
+        AsJson(&own).hash(&mut hasher);
     }
     hasher.finish()
 }

@@ -138,7 +138,7 @@ fn text(with: &str, costs: &[(&Case, Cost)]) -> String {
         );
     }
     format!(
-        "<!-- Written by `cargo run --profile measure -p kite-pass -- count --write`. -->\n\n{HEAD}\nCounted with {with}.\n\n| case | what | instructions | allocations | most / aim |\n|---|---|---|---|---|\n{rows}\n{FOOT}"
+        "<!-- Written by `cargo xtask bench pass count --write`. -->\n\n{HEAD}\nCounted with {with}.\n\n| case | what | instructions | allocations | most / aim |\n|---|---|---|---|---|\n{rows}\n{FOOT}"
     )
 }
 
@@ -148,9 +148,9 @@ How much work a controller has with one machine when nothing is sent: the count 
 space, by valgrind's callgrind. The same program on the same recording gives the same count, however busy
 the machine is.
 
-    cargo run --profile measure -p kite-pass
-    cargo run --profile measure -p kite-pass -- count --check
-    cargo run --profile measure -p kite-pass -- count --profiles profiles vm-settled
+    cargo xtask bench pass
+    cargo xtask bench pass count --check
+    cargo xtask bench pass count --profiles profiles vm-settled
     callgrind_annotate profiles/vm-settled.profile
 
 The first prints the counts beside those below, the second fails when one has grown by over 3 % (with the

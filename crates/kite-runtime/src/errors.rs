@@ -53,8 +53,9 @@ impl Class {
     /// First and longest delay before the next try.
     const fn delays(self) -> (Duration, Duration) {
         match self {
-            // A conflict means that our view was old; the watch brings the new one at once.
-            Self::Conflict => (Duration::from_millis(100), Duration::from_secs(60)),
+            // A conflict means that our view was old; the watch brings the new one, on a busy server
+            // after seconds, and does not wake for what the pass does not read.
+            Self::Conflict => (Duration::from_millis(100), Duration::from_secs(5)),
             Self::NotReady => (Duration::from_secs(1), Duration::from_secs(60)),
             Self::Transient => (Duration::from_millis(500), Duration::from_secs(60)),
             // A right is granted by a person, a kind installed by one; a watch tells of neither.

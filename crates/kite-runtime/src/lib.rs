@@ -5,6 +5,7 @@
 //! what should exist and what to say about it is each controller's own.
 
 pub mod apply;
+mod as_json;
 pub mod cache;
 pub mod client;
 pub mod clock;
@@ -29,6 +30,7 @@ pub mod shared_roles;
 pub mod since;
 mod write_error;
 
+pub use as_json::AsJson;
 pub use cache::{Availability, By, Cache, Key};
 pub use errors::{Class, Failure, Refusal};
 pub use feed::{Feeds, Watch};

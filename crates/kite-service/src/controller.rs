@@ -11,7 +11,7 @@ use kite_api::ownership::is_leaving;
 use kite_runtime::mirror::{Mirror, namesake};
 use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
-use kite_runtime::{Feeds, Key, Process, Program, Watch};
+use kite_runtime::{AsJson, Feeds, Key, Process, Program, Watch};
 
 use crate::observe::{BY_SERVICE, World, is_ready, service_of};
 use crate::reconcile::ServicePass;
@@ -103,15 +103,11 @@ fn watch(feeds: &mut Feeds, process: &Process) -> World {
 fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
     let mut hasher = DefaultHasher::new();
     is_leaving(machine).hash(&mut hasher);
-    serde_json::to_string(&machine.spec.power_state)
-        .unwrap_or_default()
-        .hash(&mut hasher);
+    AsJson(&machine.spec.power_state).hash(&mut hasher);
     if let Some(status) = &machine.status {
         status.service_name.is_some().hash(&mut hasher);
         let own = standing(machine);
-        serde_json::to_string(&own)
-            .unwrap_or_default()
-            .hash(&mut hasher);
+        AsJson(&own).hash(&mut hasher);
     }
     hasher.finish()
 }
@@ -129,9 +125,7 @@ fn reads_of_service(service: &Service) -> u64 {
     let meta = &service.metadata;
     (&meta.labels, &meta.annotations).hash(&mut hasher);
     let rest = (&meta.owner_references, &service.spec, &service.status);
-    serde_json::to_string(&rest)
-        .unwrap_or_default()
-        .hash(&mut hasher);
+    AsJson(&rest).hash(&mut hasher);
     hasher.finish()
 }
 

@@ -73,6 +73,8 @@ pub struct Options {
     pub scheduler: bool,
     /// More flags for the API server.
     pub apiserver_args: Vec<String>,
+    /// Controllers of the controller-manager that do not run.
+    pub without_controllers: Vec<&'static str>,
 }
 
 impl Default for Options {
@@ -85,6 +87,7 @@ impl Default for Options {
             controller_manager: true,
             scheduler: false,
             apiserver_args: Vec::new(),
+            without_controllers: Vec::new(),
         }
     }
 }
@@ -233,6 +236,7 @@ impl ControlPlane {
             self.folder(),
             &self.pki,
             &self.folder().join(CONTROLLER_MANAGER_FILE),
+            &self.options.without_controllers,
         )?;
         let process = Arc::new(process);
         *lock(&self.controller_manager) = Some(Arc::clone(&process));

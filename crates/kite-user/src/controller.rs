@@ -23,7 +23,7 @@ use kite_runtime::feed::Item;
 use kite_runtime::pass::drive;
 use kite_runtime::patience::Patience;
 use kite_runtime::rbac::Rule;
-use kite_runtime::{Cache, Feeds, Key, Process, Watch};
+use kite_runtime::{AsJson, Cache, Feeds, Key, Process, Watch};
 use kube::core::PartialObjectMeta as Meta;
 
 use crate::observe::siblings::Siblings;
@@ -184,7 +184,7 @@ fn watch(feeds: &mut Feeds, process: &Process, siblings: &Arc<Siblings>) -> Cach
             .packed()
             .reads(|user: &KiteUser| {
                 // A status is compared too, so that one edited by hand is mended.
-                let status = serde_json::to_string(&user.status).unwrap_or_default();
+                let status = AsJson(&user.status);
                 let meta = &user.metadata;
                 hash(&(meta.generation, going(meta), &meta.finalizers, status))
             })
@@ -224,10 +224,10 @@ fn watch(feeds: &mut Feeds, process: &Process, siblings: &Arc<Siblings>) -> Cach
             .reads(|quota: &ResourceQuota| {
                 // How much is used changes with every pod and concerns no pass.
                 let hard = quota.status.as_ref().and_then(|s| s.hard.as_ref());
-                let said = serde_json::to_string(&(&quota.spec, hard)).unwrap_or_default();
+                let said = (&quota.spec, hard);
                 let meta = &quota.metadata;
                 let stands = (going(meta), &meta.labels, &meta.annotations);
-                hash(&(stands, said, is_counted(quota)))
+                hash(&(stands, AsJson(&said), is_counted(quota)))
             });
     Caches {
         users,

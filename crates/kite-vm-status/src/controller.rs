@@ -15,7 +15,7 @@ use kite_runtime::mirror::{Mirror, namesake};
 use kite_runtime::pass::drive;
 use kite_runtime::rbac::Rule;
 use kite_runtime::settings::duration;
-use kite_runtime::{Feeds, Process, Program, Watch};
+use kite_runtime::{AsJson, Feeds, Process, Program, Watch};
 use kube::core::ObjectMeta;
 
 use crate::observe::World;
@@ -144,9 +144,7 @@ fn reads_of_machine(machine: &KiteVirtualMachine) -> u64 {
     if let Some(status) = &machine.status {
         // Our own part is read as well: an edit of it by somebody else is put right.
         let own = crate::status::standing(machine);
-        serde_json::to_string(&own)
-            .unwrap_or_default()
-            .hash(&mut hasher);
+        AsJson(&own).hash(&mut hasher);
         for condition in condition::part(&status.conditions, &OTHERS) {
             (condition.type_, condition.status, condition.reason).hash(&mut hasher);
             (condition.message, condition.observed_generation).hash(&mut hasher);

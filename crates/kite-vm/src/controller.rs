@@ -21,7 +21,7 @@ use kite_kubevirt::read::{DataSource, DataVolume, VirtualMachine, VirtualMachine
 use kite_runtime::apply::Writer;
 use kite_runtime::pass::drive;
 use kite_runtime::settings::duration;
-use kite_runtime::{By, Cache, Feeds, Key, Process, Program, Watch};
+use kite_runtime::{AsJson, By, Cache, Feeds, Key, Process, Program, Watch};
 use kube::core::PartialObjectMeta;
 use kube::{Client, Resource, ResourceExt};
 
@@ -364,8 +364,6 @@ fn reads_of(meta: &kube::core::ObjectMeta, spec: impl serde::Serialize) -> u64 {
         .iter()
         .flatten()
         .for_each(|o| o.uid.hash(&mut hasher));
-    serde_json::to_string(&spec)
-        .unwrap_or_default()
-        .hash(&mut hasher);
+    AsJson(&spec).hash(&mut hasher);
     hasher.finish()
 }

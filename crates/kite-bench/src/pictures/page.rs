@@ -51,7 +51,7 @@ pub(super) fn text(report: &Report, pictures: &[Picture], scale: bool) -> String
     if scale {
         add!(
             text,
-            "\n## Much more machines\n\nWhat all of this means at [a hundred thousand machines]({}).\n",
+            "\n## Many more machines\n\nWhat all of this means at [a hundred thousand machines]({}).\n",
             super::scale::PAGE
         );
     }

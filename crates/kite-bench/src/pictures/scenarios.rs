@@ -22,7 +22,7 @@ pub(super) const NEVER: [&str; 4] = [
 ];
 
 /// The scenarios in the order of the page.
-pub(super) const ALL: [Scenario; 15] = [
+pub(super) const ALL: [Scenario; 16] = [
     Scenario {
         name: "burst",
         title: "A burst of creates",
@@ -102,6 +102,14 @@ pub(super) const ALL: [Scenario; 15] = [
                column says.",
         not: "a law for other servers: with more processors or a slower store the same number of requests in \
               flight makes a shorter row.",
+    },
+    Scenario {
+        name: "fairness",
+        title: "A server that admits little",
+        done: "A noisy tenant and a quiet one on an API server that works on 16 reads and 8 writes at a time, \
+               without and with `flowSchema.enabled` in all six charts.",
+        not: "what a server does with its default of 400 and 200 at a time: on two processors nothing ever waits in \
+              its queues then.",
     },
     Scenario {
         name: "slow",

@@ -3,6 +3,7 @@
 mod at_rest;
 pub mod burst;
 pub mod concurrency;
+pub mod fairness;
 pub mod lives;
 pub mod memory;
 pub mod noisy;
@@ -38,6 +39,8 @@ pub enum Scenario {
     Noisy,
     /// The same, with more and fewer objects worked on at the same time.
     Concurrency,
+    /// The same on a server that admits few requests, without and with the charts' FlowSchemas.
+    Fairness,
     /// Every answer of the API server comes later.
     Slow,
     /// Many users at once.
@@ -99,6 +102,7 @@ impl Scenario {
             Self::Steady => "steady",
             Self::Noisy => "noisy",
             Self::Concurrency => "concurrency",
+            Self::Fairness => "fairness",
             Self::Slow => "slow",
             Self::Users => "users",
             Self::Start => "start",
@@ -113,9 +117,8 @@ impl Scenario {
     const fn machines(self) -> &'static [usize] {
         match self {
             Self::Burst | Self::Lives | Self::Users => &[100, 1000],
-            Self::Steady | Self::Slow => &[200],
+            Self::Steady | Self::Slow | Self::Concurrency | Self::Fairness => &[200],
             Self::Noisy | Self::Relist => &[1000],
-            Self::Concurrency => &[300],
             Self::Start => &[0],
             Self::Memory | Self::Restart => &[0, 1000, 10_000],
             Self::Rest => &[0, 100, 1000, 10_000],
@@ -130,6 +133,7 @@ impl Scenario {
             Self::Steady => Box::pin(steady::run(machines, sizes.rounds)).await,
             Self::Noisy => noisy::run(machines).await,
             Self::Concurrency => concurrency::run(machines).await,
+            Self::Fairness => fairness::run(machines).await,
             Self::Slow => Box::pin(slow::run(machines, sizes.rounds)).await,
             Self::Users => users::run(machines).await,
             Self::Start => start::run(sizes.rounds).await,

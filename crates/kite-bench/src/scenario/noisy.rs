@@ -50,7 +50,7 @@ pub(super) struct Storm {
     alone: Singles,
     meanwhile: Singles,
     /// From its first create until all of it was Running.
-    pub(super) took: Duration,
+    took: Duration,
 }
 
 /// Has one tenant make machines at once while another makes single ones.
@@ -79,6 +79,13 @@ pub(super) async fn storm(options: GroundOptions, machines: usize) -> Result<Sto
 }
 
 impl Storm {
+    /// How long the storm itself took.
+    pub(super) fn whole(&self, found: Measured) -> Measured {
+        let all = self.took.as_secs_f64();
+        println!("the storm took {all:.1} s");
+        found.figure("the storm, time to all Running", "s", all)
+    }
+
     /// The whole time of a quiet create, and the parts of it that are Kite's alone.
     pub(super) fn parts(&self, found: Measured, ranks: &[Rank]) -> Measured {
         [

@@ -13,7 +13,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::signal::unix::{SignalKind, signal};
 
-const USAGE: &str = "usage: kite-stand-ins --kubeconfig PATH [--speed N] [--webhooks true|false] [--temporary-claims true|false] [--ticks N] [--slots N]";
+const USAGE: &str = "usage: kite-stand-ins --kubeconfig PATH [--speed N] [--webhooks true|false] [--temporary-claims true|false] [--binds-claims true|false] [--ticks N] [--slots N]";
 
 struct Flags {
     kubeconfig: PathBuf,
@@ -61,6 +61,7 @@ fn flags(mut arguments: impl Iterator<Item = String>) -> Result<Flags> {
             "--speed" => options.speed = value.parse().with_context(wrong)?,
             "--webhooks" => options.webhooks = value.parse().with_context(wrong)?,
             "--temporary-claims" => options.temporary_claims = value.parse().with_context(wrong)?,
+            "--binds-claims" => options.binds_claims = value.parse().with_context(wrong)?,
             "--ticks" => options.ticks = value.parse().with_context(wrong)?,
             "--slots" => options.slots = value.parse().with_context(wrong)?,
             _ => anyhow::bail!("{flag} is not known"),

@@ -154,8 +154,12 @@ pub(super) fn start_controller_manager(
     folder: &Path,
     pki: &Pki,
     kubeconfig: &Path,
+    without: &[&str],
 ) -> Result<Process> {
     let mut command = Command::new(program);
+    // Stand-in nodes have no kubelet that would renew their leases.
+    let without = without.iter().chain(&["node-lifecycle-controller"]);
+    let without: Vec<String> = without.map(|name| format!(",-{name}")).collect();
     command
         .arg("--kubeconfig")
         .arg(kubeconfig)
@@ -163,8 +167,7 @@ pub(super) fn start_controller_manager(
         .arg(&pki.service_account_key_file)
         .arg("--root-ca-file")
         .arg(&pki.ca_file)
-        // Stand-in nodes have no kubelet that would renew their leases.
-        .arg("--controllers=*,-node-lifecycle-controller")
+        .arg(format!("--controllers=*{}", without.concat()))
         .args(["--use-service-account-credentials", "--leader-elect=false"])
         .arg("--secure-port=0")
         // Clean-up and quota within seconds, also when many tests share them.

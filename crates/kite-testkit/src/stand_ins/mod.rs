@@ -51,6 +51,8 @@ pub struct Options {
     /// Whether a clone fills a temporary claim first, as with a CSI driver, so
     /// that it needs two claims and twice the storage until it ends.
     pub temporary_claims: bool,
+    /// Whether claims are bound here, where the server's own controller does not run.
+    pub binds_claims: bool,
     /// How many ticks of progress make a clone; fewer are a shorter life.
     pub ticks: u32,
     /// How many objects are worked on at a time.
@@ -63,6 +65,7 @@ impl Default for Options {
             speed: 1.0,
             webhooks: true,
             temporary_claims: true,
+            binds_claims: false,
             ticks: 20,
             slots: 24,
         }

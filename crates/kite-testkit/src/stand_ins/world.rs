@@ -53,6 +53,8 @@ pub(super) struct World {
     pub(super) links: Links,
     /// Whether a clone fills a temporary claim first, as with a CSI driver.
     pub(super) temporary_claims: bool,
+    /// Whether claims are bound here.
+    pub(super) binds_claims: bool,
     /// How many ticks of progress make a clone.
     pub(super) ticks: u32,
     stores: [Store; Res::ALL.len()],
@@ -70,6 +72,7 @@ impl World {
             agenda,
             links: Links::default(),
             temporary_claims: options.temporary_claims,
+            binds_claims: options.binds_claims,
             ticks: options.ticks,
             stores: Default::default(),
             refusals: Mutex::default(),

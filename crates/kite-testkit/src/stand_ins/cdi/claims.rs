@@ -1,7 +1,8 @@
 //! The storage driver: binds claims, grows them, and takes volumes away.
 //!
 //! Binding itself is done by the server's own claim controller; this only makes
-//! the volumes it asks for, as an external provisioner does.
+//! the volumes it asks for, as an external provisioner does. Where that controller does
+//! not run, since it binds one claim after the other, this binds too.
 
 use std::time::Duration;
 
@@ -102,21 +103,54 @@ async fn provision(world: &World, key: &Key, claim: &DynamicObject) -> Pass {
     }
     let machine = claim.annotations().get(FILLS).unwrap_or(&key.name);
     let machine = Key::new(key.namespace.clone(), machine);
-    if asked.map(String::as_str) != Some(PROVISIONER)
-        || populated
-        || world.behaviour.has(&machine, &Fault::NeverBound)
-    {
+    // The controller that binds is also the one that asks.
+    let asked = world.binds_claims || asked.map(String::as_str) == Some(PROVISIONER);
+    if !asked || populated || world.behaviour.has(&machine, &Fault::NeverBound) {
         return Ok(None);
     }
     let wait = world.clock.wait(uid(claim), "volume", "", PROVISIONED);
     let known = world.get(Res::Volume, &Key::new("", format!("pvc-{}", uid(claim))));
-    if wait.is_some() || known.is_some() {
+    if wait.is_some() {
         return Ok(wait);
     }
-    world
-        .create(Res::Volume, CDI_MANAGER, uid(claim), volume(claim))
-        .await?;
+    let Some(known) = known else {
+        world
+            .create(Res::Volume, CDI_MANAGER, uid(claim), volume(claim))
+            .await?;
+        return Ok(world.binds_claims.then_some(Duration::ZERO));
+    };
+    if world.binds_claims {
+        bind(world, claim, &known).await?;
+    }
     Ok(None)
+}
+
+/// What the server's claim controller writes to bind a claim to a volume that names it.
+async fn bind(
+    world: &World,
+    claim: &DynamicObject,
+    volume: &DynamicObject,
+) -> Result<(), kube::Error> {
+    let bound = json!({
+        "metadata": {"annotations": {
+            "pv.kubernetes.io/bind-completed": "yes",
+            "pv.kubernetes.io/bound-by-controller": "yes",
+        }},
+        "spec": {"volumeName": volume.name_any()},
+    });
+    world.merge(Res::Claim, CDI_MANAGER, claim, bound).await?;
+    let phase = json!({"phase": "Bound"});
+    world
+        .merge_status(Res::Volume, CDI_MANAGER, volume, phase)
+        .await?;
+    let status = json!({
+        "phase": "Bound",
+        "accessModes": volume.data.pointer("/spec/accessModes"),
+        "capacity": volume.data.pointer("/spec/capacity"),
+    });
+    world
+        .merge_status(Res::Claim, CDI_MANAGER, claim, status)
+        .await
 }
 
 async fn grow(world: &World, key: &Key, claim: &DynamicObject) -> Pass {
