@@ -10,6 +10,10 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
 
+/// How many objects are worked on at the same time unless told otherwise: measured, see "How much
+/// at once" in docs/benchmarks. With more a storm takes longer, and all others wait longer beside it.
+const CONCURRENCY: u16 = 4;
+
 /// What every controller can be told.
 #[derive(Args, Clone, Debug)]
 pub struct Settings {
@@ -96,8 +100,9 @@ pub struct Settings {
     /// How long after a failed renewal the next is tried.
     #[arg(long, env = "KITE_RETRY_INTERVAL", default_value = "2s", value_parser = duration, value_name = "TIME", help_heading = "Leader election")]
     pub retry_interval: Duration,
-    /// How many objects are worked on at the same time.
-    #[arg(long, env = "KITE_CONCURRENCY", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512), value_name = "N", help_heading = "Work")]
+    /// How many objects are worked on at the same time. More than the API server can do at once
+    /// makes nothing faster; where each of its answers takes tens of milliseconds, more helps.
+    #[arg(long, env = "KITE_CONCURRENCY", default_value_t = CONCURRENCY, value_parser = clap::value_parser!(u16).range(1..=512), value_name = "N", help_heading = "Work")]
     pub concurrency: u16,
     /// Longest time one pass over one object may take.
     #[arg(long, env = "KITE_PASS_TIMEOUT", default_value = "60s", value_parser = duration, value_name = "TIME", help_heading = "Work")]
