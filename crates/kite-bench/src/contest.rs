@@ -73,15 +73,7 @@ impl Contest {
             took.as_secs_f64()
         );
         let onlooker = Onlooker::start(&ground.admin).await;
-        let original = [mould::original()];
-        load::users_named(&ground.load, std::slice::from_ref(&original[0].namespace)).await?;
-        load::machines(&ground.load, &original, |_| {}).await?;
-        onlooker
-            .all_in(Phase::Running, &original, MOULD_LIMIT)
-            .await?;
-        // The Service's endpoints come a little after.
-        sleep(PAUSE).await;
-        let mould = Arc::new(Mould::of(&ground.admin).await?);
+        let mould = take_mould(&ground, &onlooker).await?;
         ground.stop_kite().await;
         Ok(Self {
             names: load::names(machines),
@@ -121,4 +113,17 @@ impl Contest {
         sleep(PAUSE).await;
         Ok(())
     }
+}
+
+/// Has the Kite that runs make one machine, from which the bare client's requests are taken.
+pub async fn take_mould(ground: &Ground, onlooker: &Onlooker) -> Result<Arc<Mould>> {
+    let original = [mould::original()];
+    load::users_named(&ground.load, std::slice::from_ref(&original[0].namespace)).await?;
+    load::machines(&ground.load, &original, |_| {}).await?;
+    onlooker
+        .all_in(Phase::Running, &original, MOULD_LIMIT)
+        .await?;
+    // The Service's endpoints come a little after.
+    sleep(PAUSE).await;
+    Ok(Arc::new(Mould::of(&ground.admin).await?))
 }

@@ -93,7 +93,9 @@ pub(super) const ALL: [Scenario; 16] = [
         not: "Kite's part alone: the time runs until the machine is Running, so it holds what the stand-ins and the \
               server make a machine wait for. What Kite alone does stands beside it: from the create until the \
               disk is made, and from KubeVirt's word that the machine runs until Kite's. The stand-ins let \
-              namespaces take turns, which KubeVirt and CDI do not.",
+              namespaces take turns, which KubeVirt and CDI do not. `bare` is two bare clients, one for the storm and \
+              one that only has the quiet tenant's machines: what a quiet create waits for there is the server and \
+              the stand-ins.",
     },
     Scenario {
         name: "concurrency",

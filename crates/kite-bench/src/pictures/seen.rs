@@ -75,18 +75,25 @@ fn times(ratio: &Spread, target: Target) -> Seen {
     }
 }
 
-/// The whole create, not one of its parts.
+/// The whole create, not one of its parts; and what the server alone makes of it.
 pub(super) fn noisy(report: &Report) -> Option<Seen> {
     let results = chosen::of(report, "noisy");
-    let values = results.iter().filter(|m| m.contestant == KITE);
-    let values = values.flat_map(|m| &m.figures);
-    let values = values.filter(|f| f.name == "p99 against alone");
-    let ratio = Spread::of(values.map(|f| f.value).collect())?;
+    let of = |contestant: &str| {
+        let own = results.iter().filter(|m| m.contestant == contestant);
+        let figures = own.flat_map(|m| &m.figures);
+        let values = figures.filter(|f| f.name == "p99 against alone");
+        Spread::of(values.map(|f| f.value).collect())
+    };
+    let ratio = of(KITE)?;
     let target = Target {
         must: 2.0,
         aim: 1.2,
     };
-    Some(times(&ratio, target))
+    let mut seen = times(&ratio, target);
+    if let Some(floor) = of(BARE) {
+        seen.text = format!("{}; bare client {} ×", seen.text, floor.shown());
+    }
+    Some(seen)
 }
 
 pub(super) fn memory(report: &Report, machines: usize) -> Option<Seen> {

@@ -7,6 +7,7 @@
 use anyhow::Result;
 
 use super::noisy::{P99, storm};
+use crate::contest::Contestant;
 use crate::ground::GroundOptions;
 use crate::report::Measured;
 
@@ -22,7 +23,7 @@ pub async fn run(machines: usize) -> Result<Vec<Measured>> {
         options
             .args
             .push(("all", format!("--concurrency={at_once}")));
-        let storm = storm(options, machines).await?;
+        let storm = storm(options, machines, Contestant::Kite).await?;
         let contestant = format!("{at_once} at once");
         let measured = Measured::new("concurrency", &contestant, machines);
         found.push(storm.parts(storm.whole(measured), &[P99]));

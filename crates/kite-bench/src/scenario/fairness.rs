@@ -9,6 +9,7 @@ use kite_testkit::helm::{Charts, Helm, PARTS};
 use kite_testkit::install::SYSTEM_NAMESPACE;
 
 use super::noisy::{P99, storm};
+use crate::contest::Contestant;
 use crate::ground::GroundOptions;
 use crate::report::Measured;
 
@@ -31,7 +32,7 @@ pub async fn run(machines: usize) -> Result<Vec<Measured>> {
             manifests,
             ..GroundOptions::timed()
         };
-        let storm = storm(options, machines).await?;
+        let storm = storm(options, machines, Contestant::Kite).await?;
         let measured = Measured::new("fairness", contestant, machines);
         found.push(storm.parts(storm.whole(measured), &[P99]));
     }

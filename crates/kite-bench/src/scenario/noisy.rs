@@ -2,8 +2,11 @@
 //!
 //! The quiet one makes single machines on a schedule that waits for nothing: first alone, then
 //! while the noisy one has made all of its own at once. Beside the whole time until a machine runs,
-//! which holds what others do for it, stand the two parts of it that are Kite's alone.
+//! which holds what others do for it, stand the two parts of it that are Kite's alone. Beside Kite
+//! stands the bare client, two of it: one for the storm, and one that has nothing to do but the
+//! quiet tenant's machines, so what these wait for is the server and the stand-ins.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -11,7 +14,9 @@ use futures::future::try_join_all;
 use kite_api::machine::Phase;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::bare::{Bare, TICKS};
 use crate::bystander::Bystander;
+use crate::contest::{Contestant, take_mould};
 use crate::ground::{Ground, GroundOptions};
 use crate::load::{self, Name};
 use crate::numbers::Spread;
@@ -32,11 +37,15 @@ const SETTLING: Duration = Duration::from_secs(5);
 
 /// Runs it.
 pub async fn run(machines: usize) -> Result<Vec<Measured>> {
-    let storm = storm(GroundOptions::timed(), machines).await?;
-    Ok(vec![storm.parts(
-        Measured::new("noisy", "kite", machines),
-        &[("p50", 0.5), P99],
-    )])
+    let mut found = Vec::new();
+    for contestant in [Contestant::Bare, Contestant::Kite] {
+        let name = contestant.name();
+        println!("-- {name}");
+        let storm = storm(GroundOptions::timed(), machines, contestant).await?;
+        let measured = storm.whole(Measured::new("noisy", name, machines));
+        found.push(storm.parts(measured, &[("p50", 0.5), P99]));
+    }
+    Ok(found)
 }
 
 /// A rank's name, and the share of all that is not above it.
@@ -54,28 +63,70 @@ pub(super) struct Storm {
 }
 
 /// Has one tenant make machines at once while another makes single ones.
-pub(super) async fn storm(options: GroundOptions, machines: usize) -> Result<Storm> {
+pub(super) async fn storm(
+    options: GroundOptions,
+    machines: usize,
+    contestant: Contestant,
+) -> Result<Storm> {
     let ground = Ground::start(options).await?;
     ground.start_kite().await?;
     let users = ["noisy", "quiet-alone", "quiet-meanwhile"].map(str::to_owned);
     load::users_named(&ground.load, &users).await?;
-    sleep(SETTLING).await;
     let onlooker = Onlooker::start(&ground.admin).await;
-    let alone = singles(&ground, &onlooker, &users[1]).await?;
+    let served = Served::by(contestant, &ground, &onlooker).await?;
+    sleep(SETTLING).await;
+    let quiet = served.quiet.as_ref();
+    let alone = singles(&ground, &onlooker, &users[1], quiet).await?;
     let names = numbered(&users[0], machines);
     let making = async {
         let began = Instant::now();
-        load::machines(&ground.load, &names, |_| {}).await?;
+        load::machines(&ground.load, &names, |made| {
+            live(served.noisy.as_ref(), made);
+        })
+        .await?;
         onlooker.all_in(Phase::Running, &names, LIMIT).await?;
         Ok(began.elapsed())
     };
-    let (took, meanwhile) = tokio::try_join!(making, singles(&ground, &onlooker, &users[2]))?;
+    let (took, meanwhile) =
+        tokio::try_join!(making, singles(&ground, &onlooker, &users[2], quiet))?;
     ground.end().await;
     Ok(Storm {
         alone,
         meanwhile,
         took,
     })
+}
+
+/// Who serves the two tenants where Kite does not.
+struct Served {
+    noisy: Option<Bare>,
+    quiet: Option<Bare>,
+}
+
+impl Served {
+    /// Kite has made the users; for the bare client it gives the mould and ends.
+    async fn by(contestant: Contestant, ground: &Ground, onlooker: &Onlooker) -> Result<Self> {
+        if contestant == Contestant::Kite {
+            return Ok(Self {
+                noisy: None,
+                quiet: None,
+            });
+        }
+        let mould = take_mould(ground, onlooker).await?;
+        ground.stop_kite().await;
+        let between = ground.scaled(TICKS);
+        let bare = async || Bare::start(&ground.bare, Arc::clone(&mould), between).await;
+        Ok(Self {
+            noisy: Some(bare().await),
+            quiet: Some(bare().await),
+        })
+    }
+}
+
+fn live(bare: Option<&Bare>, made: &load::Made) {
+    if let Some(bare) = bare {
+        bare.live(made);
+    }
 }
 
 impl Storm {
@@ -140,13 +191,20 @@ struct Singles {
 }
 
 /// Makes single machines in a namespace.
-async fn singles(ground: &Ground, onlooker: &Onlooker, namespace: &str) -> Result<Singles> {
+async fn singles(
+    ground: &Ground,
+    onlooker: &Onlooker,
+    namespace: &str,
+    bare: Option<&Bare>,
+) -> Result<Singles> {
     let bystander = Bystander::start(&ground.admin).await;
     let began = Instant::now();
     let names = numbered(namespace, SINGLE);
     let made = (0_u32..).zip(&names).map(async |(turn, name)| {
         sleep_until(began + BETWEEN * turn).await;
-        load::machine(&ground.load, name).await
+        let made = load::machine(&ground.load, name).await?;
+        live(bare, &made);
+        anyhow::Ok(made)
     });
     let made = try_join_all(made).await?;
     let running = onlooker.all_in(Phase::Running, &names, LIMIT).await?;
