@@ -112,7 +112,13 @@ pub async fn machine(client: &Client, name: &Name) -> Result<Made> {
         "metadata": {"name": name.name, "namespace": name.namespace},
         "spec": {"cpu": 1, "memory": "1Gi", "disk": "2Gi", "image": IMAGE},
     }))?;
-    let made = api.create(&PostParams::default(), &object).await;
+    let made = loop {
+        match api.create(&PostParams::default(), &object).await {
+            // The server counts a quota by an update that others' creates can overtake.
+            Err(kube::Error::Api(status)) if status.is_conflict() => {}
+            made => break made,
+        }
+    };
     let made = made.with_context(|| format!("cannot make {}/{}", name.namespace, name.name))?;
     Ok(Made {
         name: name.clone(),
