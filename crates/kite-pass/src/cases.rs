@@ -3,6 +3,7 @@
 //! A settled pass is run once before it is counted, as a process does when it starts: what is set up
 //! once and kept is no cost of a pass.
 
+use std::hint::black_box;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -23,6 +24,7 @@ use kite_vm::controller::World;
 use kite_vm::reconcile::VmPass;
 use tokio::runtime::Runtime;
 
+use crate::callgrind;
 use crate::recorded::{PLAIN, Recorded, WEB, key};
 use crate::region;
 use crate::server::Line;
@@ -144,12 +146,27 @@ pub(crate) const CASES: [Case; 11] = [
 
 /// Runs a case, in a process that is being counted.
 pub(crate) fn run(name: &str) -> Result<()> {
+    if name == callgrind::CALIBRATION {
+        region::counted(&mut allocate);
+        return Ok(());
+    }
     let case = CASES.iter().find(|case| case.name == name);
     let case = case.with_context(|| format!("there is no case {name}"))?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     (case.run)(&runtime, &Arc::new(Recorded::load(!name.ends_with(WHOLE))?))
+}
+
+/// Asks for memory a known number of times, in each of the ways in which Rust does.
+fn allocate() {
+    for _ in 0..callgrind::CALLS {
+        black_box(vec![0_u8; black_box(64)]);
+        let mut grown: Vec<u8> = Vec::with_capacity(black_box(8));
+        grown.push(black_box(1));
+        grown.reserve_exact(black_box(64));
+        black_box(grown);
+    }
 }
 
 fn settled_vm(

@@ -36,6 +36,7 @@ pub(crate) fn count(
         bail!("there is no case {unknown}");
     }
     let with = with()?;
+    let calls = callgrind::calibrate()?;
     let recorded = fs::read_to_string(page()).unwrap_or_default();
     let before = rows(&recorded);
     let alike = recorded.contains(&with);
@@ -47,7 +48,7 @@ pub(crate) fn count(
         .filter(|c| only.is_empty() || only.iter().any(|o| o == c.name))
     {
         let keep = profiles.map(|folder| format!("{folder}/{}.profile", case.name));
-        let cost = callgrind::count(case.name, keep.as_deref())?;
+        let cost = callgrind::count(case.name, calls, keep.as_deref())?;
         let known = before.get(case.name);
         println!("{}", told(case, cost, known.copied()));
         if known.is_some_and(|known| has_grown(cost.instructions, *known)) {

@@ -65,6 +65,62 @@ impl<R: PartialEq> Unsaid<R> {
     }
 }
 
+/// When another controller, whose word on an object comes first, was last seen to say such a word
+/// after it had been waited for, of any object.
+///
+/// In a storm of creates each machine waits for its turn longer than anybody would wait for one
+/// word. Whoever spoke first then would send a write that is old a moment later, for each of the
+/// machines that wait, and all of them would wait the longer for it.
+#[derive(Debug, Default)]
+pub struct Pulse(Mutex<Option<Instant>>);
+
+impl Pulse {
+    fn beat(&self, now: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    fn last(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A word of another controller that is waited for, on one object; another kind of word starts anew.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Awaited<T>(Since<T>);
+
+impl<T> Default for Awaited<T> {
+    fn default() -> Self {
+        Self(Since::default())
+    }
+}
+
+/// A word that has not come by then does not come because of a storm: a controller that gets to no
+/// more than four objects a second has been through a thousand.
+const STORM: Duration = Duration::from_mins(5);
+
+impl<T: PartialEq> Awaited<T> {
+    /// Notes which word is missing, if any, and tells whether it has been for longer than it is
+    /// waited for: `patience`, which begins anew with each word on another object, and
+    /// [`STORM`] at most.
+    pub fn note(
+        &mut self,
+        missing: Option<T>,
+        patience: Duration,
+        pulse: &Pulse,
+        waits: &mut Waits,
+    ) -> bool {
+        let (waited, now) = (self.0.stands(), waits.now());
+        let since = self.0.note(missing, now);
+        if waited && since.is_none() {
+            pulse.beat(now);
+        }
+        let working = since.zip(pulse.last());
+        let working = working.map(|(since, last)| last.saturating_duration_since(since));
+        let patience = (patience + working.unwrap_or_default()).min(patience.max(STORM));
+        waits.over(since, patience)
+    }
+}
+
 /// What is remembered of each object, in memory only. A successor of the same name starts anew.
 ///
 /// Of an object at rest there is nothing to remember, and nothing is kept: what says the same as
@@ -238,6 +294,36 @@ mod tests {
         assert_eq!(memory.lock().len(), 1);
         memory.with(&object("1"), |n| *n = 0);
         assert_eq!(memory.lock().len(), 0);
+    }
+
+    // C-9
+    #[test]
+    fn a_first_word_is_waited_for_while_others_get_theirs_and_not_for_ever() {
+        let (second, start, pulse) = (Duration::from_secs(1), Instant::now(), Pulse::default());
+        let look = |awaited: &mut Awaited<()>, missing: bool, seconds: u32| {
+            let mut waits = Waits::at(start + seconds * second);
+            let missed = awaited.note(missing.then_some(()), 10 * second, &pulse, &mut waits);
+            (missed, waits.next())
+        };
+        let (mut one, mut other) = (Awaited::default(), Awaited::default());
+        assert_eq!(look(&mut one, true, 0), (false, Some(10 * second)));
+        assert_eq!(look(&mut other, true, 0), (false, Some(10 * second)));
+        assert!(look(&mut one.clone(), true, 10).0, "nobody got any");
+
+        assert_eq!(look(&mut other, false, 9), (false, None));
+        assert_eq!(look(&mut one, true, 10), (false, Some(9 * second)));
+        assert!(look(&mut one.clone(), true, 19).0, "the last was long ago");
+
+        // Of an object at rest nothing was waited for, so it tells nothing of who is at work.
+        look(&mut Awaited::default(), false, 18);
+        assert!(look(&mut one.clone(), true, 19).0);
+
+        for seconds in (9..300).step_by(9) {
+            look(&mut other, true, seconds);
+            look(&mut other, false, seconds);
+        }
+        assert!(!look(&mut one, true, 299).0);
+        assert!(look(&mut one, true, 300).0, "this one was forgotten");
     }
 
     // C-5

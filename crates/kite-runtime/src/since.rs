@@ -29,6 +29,11 @@ impl<T: PartialEq> Since<T> {
         }
         self.0.as_ref().map(|(_, since)| *since)
     }
+
+    /// Whether something held at the last look.
+    pub const fn stands(&self) -> bool {
+        self.0.is_some()
+    }
 }
 
 /// The waiting times of one look: which are over, and when the next of them will be.
@@ -53,6 +58,11 @@ impl Waits {
             .chain(left.filter(|l| !l.is_zero()))
             .min();
         left.is_some_and(|l| l.is_zero())
+    }
+
+    /// When the look is.
+    pub const fn now(&self) -> Instant {
+        self.now
     }
 
     /// When to look again, if there is anything to wait for.

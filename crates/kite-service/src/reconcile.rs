@@ -8,7 +8,7 @@ use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_render::machine::service;
 use kite_render::validate::MachineOwner;
 use kite_runtime::apply::WriteError;
-use kite_runtime::mirror::{Decision, Memory, Mirror, changed};
+use kite_runtime::mirror::{Decision, Memory, Mirror, Pulse, changed};
 use kite_runtime::{Key, Next, Pass, clock};
 use tokio::time::Instant;
 
@@ -21,6 +21,7 @@ pub struct ServicePass {
     world: World,
     mirror: Mirror<KiteVirtualMachine>,
     memory: Memory<Clocks>,
+    kite_vm: Pulse,
 }
 
 impl Pass for ServicePass {
@@ -59,6 +60,7 @@ impl ServicePass {
             world,
             mirror,
             memory: Memory::default(),
+            kite_vm: Pulse::default(),
         }
     }
 
@@ -73,7 +75,7 @@ impl ServicePass {
         let wanted = service(owner);
         let told = tell(machine, &wanted, live.as_deref(), answers, &clock::now());
         self.memory.with(machine, |clocks| {
-            clocks.decide(machine, told, Instant::now())
+            clocks.decide(machine, told, &self.kite_vm, Instant::now())
         })
     }
 

@@ -4,7 +4,7 @@ use kite_api::condition::{self, READY};
 use kite_api::ownership::is_leaving;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_runtime::apply::WriteError;
-use kite_runtime::mirror::{Decision, Memory, Mirror};
+use kite_runtime::mirror::{Decision, Memory, Mirror, Pulse};
 use kite_runtime::{Key, Next, Pass, clock};
 use tokio::time::Instant;
 
@@ -23,6 +23,7 @@ pub struct StatusPass {
     holds: Holds,
     guests: Guests,
     memory: Memory<Clocks>,
+    kite_vm: Pulse,
 }
 
 impl Pass for StatusPass {
@@ -68,6 +69,7 @@ impl StatusPass {
             holds,
             guests,
             memory: Memory::default(),
+            kite_vm: Pulse::default(),
         }
     }
 
@@ -96,7 +98,7 @@ impl StatusPass {
         });
         let reading = judged(reading, &stands, &time);
         self.memory.with(machine, |clocks| {
-            let (elapsed, next) = clocks.note(machine, &reading, &self.holds, now);
+            let (elapsed, next) = clocks.note(machine, &reading, &self.holds, &self.kite_vm, now);
             let told = tell(machine, &reading, elapsed, &time);
             clocks.decide(told, &stands, next, &self.holds, now)
         })

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use kite_api::machine::PowerState;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
-use kite_runtime::mirror::Decision;
+use kite_runtime::mirror::{Decision, Pulse};
 use kite_service::status::clocks::Clocks;
 use serde_json::json;
 use tokio::time::Instant;
@@ -21,7 +21,8 @@ fn written_after(
     let (mut clocks, start) = (Clocks::default(), Instant::now());
     let mut machine = machine.clone();
     machine.status = Some(stands.clone());
-    let at = |clocks: &mut Clocks, now| clocks.decide(&machine, told.clone(), now);
+    let at =
+        |clocks: &mut Clocks, now| clocks.decide(&machine, told.clone(), &Pulse::default(), now);
     let first = at(&mut clocks, start);
     matches!(first, Decision::Write(_))
         || matches!(
@@ -81,6 +82,32 @@ fn what_is_over_in_a_moment_is_not_told() {
     assert!(written_after(&stopped, &machine, &booting, 30));
 }
 
+// C-5, C-9: in a storm of creates a machine's turn comes late, and kite-vm is not to find it changed.
+#[test]
+fn nothing_is_told_of_a_machine_that_waits_for_its_turn_among_others() {
+    let (fresh, pulse, start) = (machine(), Pulse::default(), Instant::now());
+    let missing = told(&fresh, None, false);
+    let mut made = fresh.clone();
+    made.status.get_or_insert_default().service_name = Some("web".to_owned());
+    let first = told(&made, Some(&live(&[])), false);
+    let (mut waiting, mut seconds) = (Clocks::default(), 0);
+    let at = |seconds| start + Duration::from_secs(seconds);
+    while seconds < 60 {
+        let waits = waiting.decide(&fresh, missing.clone(), &pulse, at(seconds));
+        assert!(
+            matches!(waits, Decision::Wait(Some(_))),
+            "after {seconds} s"
+        );
+        // Another one's turn.
+        let mut other = Clocks::default();
+        let _ = other.decide(&fresh, missing.clone(), &pulse, at(seconds));
+        seconds += 5;
+        let _ = other.decide(&made, first.clone(), &pulse, at(seconds));
+    }
+    let then = waiting.decide(&fresh, missing, &pulse, at(seconds + 10));
+    assert!(matches!(then, Decision::Write(_)), "kite-vm has stopped");
+}
+
 // C-5
 #[test]
 fn a_new_generation_that_changes_nothing_here_is_not_told() {
@@ -106,7 +133,7 @@ fn what_goes_to_and_fro_within_the_hold_is_never_told() {
         for told in [
             &gone, &reachable, &drifted, &reachable, &missing, &reachable,
         ] {
-            let decision = clocks.decide(&machine, told.clone(), now);
+            let decision = clocks.decide(&machine, told.clone(), &Pulse::default(), now);
             assert!(matches!(decision, Decision::Wait(_)));
             now += Duration::from_millis(1900);
         }

@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Service;
 use kite_api::condition::{SERVICE_READY, find};
 use kite_api::machine::PowerState;
-use kite_runtime::mirror::Decision;
+use kite_runtime::mirror::{Decision, Pulse};
 use kite_service::status::clocks::Clocks;
 use proptest::collection::{btree_map, vec};
 use proptest::option;
@@ -107,6 +107,6 @@ proptest! {
         prop_assert_eq!(ready.status == "True", as_declared);
         machine.status = Some(status.clone());
         let later = Instant::now() + Duration::from_hours(1);
-        prop_assert_eq!(Clocks::default().decide(&machine, status, later), Decision::Wait(None));
+        prop_assert_eq!(Clocks::default().decide(&machine, status, &Pulse::default(), later), Decision::Wait(None));
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
-use kite_runtime::mirror::{Decision, Unsaid};
+use kite_runtime::mirror::{Awaited, Decision, Pulse, Unsaid};
 use kite_runtime::since::{Since, Waits};
 use tokio::time::Instant;
 
@@ -27,8 +27,9 @@ pub struct Holds {
     pub transition: Duration,
 }
 
-/// For how many times `settle` kite-vm's word on a new generation is waited for: a create among a
-/// hundred others takes the API server seconds, and who writes before kite-vm has its write refused.
+/// For how many times `settle` kite-vm's word on a new generation is waited for after its last word
+/// on another: a create takes a busy API server seconds, and who writes first has kite-vm's write
+/// refused.
 const PATIENCE: u32 = 5;
 
 /// What is remembered of one machine.
@@ -36,7 +37,7 @@ const PATIENCE: u32 = 5;
 pub struct Clocks {
     word: Since<String>,
     moving: Since<String>,
-    behind: Since<(Option<i64>, Option<String>)>,
+    behind: Awaited<(Option<i64>, Option<String>)>,
     service: Since<String>,
     unsaid: Unsaid<()>,
 }
@@ -48,6 +49,7 @@ impl Clocks {
         machine: &KiteVirtualMachine,
         reading: &Reading,
         holds: &Holds,
+        kite_vm: &Pulse,
         now: Instant,
     ) -> (Elapsed, Option<Duration>) {
         let word = match &reading.state {
@@ -60,10 +62,11 @@ impl Clocks {
         let behind = is_behind.then(|| (machine.metadata.generation, reading.vm_uid.clone()));
         let service = service_trouble(machine).map(ToOwned::to_owned);
         let mut waits = Waits::at(now);
+        let patience = PATIENCE * holds.settle;
         let elapsed = Elapsed {
             error: waits.over(self.word.note(word, now), holds.error),
             transition: waits.over(self.moving.note(moving, now), holds.transition),
-            behind: waits.over(self.behind.note(behind, now), PATIENCE * holds.settle),
+            behind: self.behind.note(behind, patience, kite_vm, &mut waits),
             service: waits.over(self.service.note(service, now), holds.error),
         };
         (elapsed, waits.next())

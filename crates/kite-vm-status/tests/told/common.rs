@@ -10,7 +10,7 @@ use kite_api::machine::PowerState;
 use kite_api::ownership::is_leaving;
 use kite_api::{KiteVirtualMachine, KiteVirtualMachineStatus};
 use kite_kubevirt::{VirtualMachine, VirtualMachineInstance};
-use kite_runtime::mirror::Decision;
+use kite_runtime::mirror::{Decision, Pulse};
 use kite_vm_status::observe::reading::{Found, Reading, read};
 use kite_vm_status::status::clocks::{Clocks, Holds};
 use kite_vm_status::status::news::news;
@@ -143,7 +143,9 @@ impl Player {
                 Timestamp::from_millisecond(self.now.as_millis().try_into().unwrap()).unwrap(),
             );
             let reading = judged(self.reading(&stands), &stands, &time);
-            let (elapsed, next) = self.clocks.note(&self.machine, &reading, &HOLDS, now);
+            let (elapsed, next) =
+                self.clocks
+                    .note(&self.machine, &reading, &HOLDS, &Pulse::default(), now);
             (tell(&self.machine, &reading, elapsed, &time), next)
         };
         match self.clocks.decide(told, &stands, next, &HOLDS, now) {
