@@ -166,6 +166,10 @@ caches, metrics, clocks. A settled pass that sent one request would be an error,
 What these figures are not: time (a cache miss counts as one instruction, and so does a division); the
 kernel's share; TLS and HTTP; the reading of what a watch brings. They are of the profile `measure`, which
 leaves out the optimization across crates that a release has, so a release takes somewhat less.
+
+The most and the aim were set before anything was measured. A settled pass takes several times the most, since
+what is watched is kept as compressed text and read anew in each pass; [the profile](profile.md) has the shares,
+and why it stays so.
 ";
 
 /// A number as people read it.

@@ -25,6 +25,14 @@ repeated anywhere. Ratios come second: Kite beside a bare client that sends only
 in turn, in the same run. Seconds come last and are only this machine's.
 ";
 
+/// Where it goes on, on pages that people write.
+const FURTHER: &str = "
+## Further
+
+Where time and memory go, and what was changed because of it, is told by [the profile](profile.md), and how much work a
+pass is by [its instructions](instructions.md).
+";
+
 /// The width of a line of text.
 const WIDTH: usize = 120;
 
@@ -48,10 +56,11 @@ pub(super) fn text(report: &Report, pictures: &[Picture], scale: bool) -> String
     for (name, words) in order(report) {
         section(&mut text, report, name, words, pictures);
     }
+    text += FURTHER;
     if scale {
         add!(
             text,
-            "\n## Many more machines\n\nWhat all of this means at [a hundred thousand machines]({}).\n",
+            "\nWhat all of this means at [a hundred thousand machines]({}).\n",
             super::scale::PAGE
         );
     }

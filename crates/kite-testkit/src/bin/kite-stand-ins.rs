@@ -86,7 +86,7 @@ async fn run(flags: Flags) -> Result<()> {
     config.headers.push((USER_AGENT, name));
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let running = stand_ins::start(Client::try_from(config)?, flags.options).await?;
+    let mut running = stand_ins::start(Client::try_from(config)?, flags.options).await?;
     eprintln!(
         "stand-ins for KubeVirt and CDI are running at speed {}",
         flags.options.speed
@@ -94,6 +94,7 @@ async fn run(flags: Flags) -> Result<()> {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
+        error = running.ended() => return Err(error),
     }
     running.stop().await
 }

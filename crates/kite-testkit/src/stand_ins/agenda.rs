@@ -1,9 +1,10 @@
 //! The one delay scheduler: which object is to be looked at, and when.
 //!
 //! An object is on the agenda at most once and is worked on by at most one
-//! task at a time. Namespaces take turns among what is due, or whatever is measured of a
-//! quiet one beside a storm would be the length of the row in here. What is on the agenda is no state: a pass decides from what
-//! it sees, so losing the agenda loses nothing but waiting time.
+//! task at a time. Namespaces take turns among what is due, or whatever is
+//! measured of a quiet one beside a storm would be the length of the row in
+//! here. What is on the agenda is no state: a pass decides from what it sees,
+//! so losing the agenda loses nothing but waiting time.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::future::Future;
@@ -91,9 +92,10 @@ impl State {
 impl Agenda {
     /// Looks at an object as soon as there is room.
     pub(super) fn wake(&self, kind: Res, key: Key) {
-        let now = Instant::now();
         let task = Task { kind, key };
         let mut state = self.lock();
+        // Read under the lock: an earlier time than that of what is due already would put it in twice.
+        let now = Instant::now();
         if let Some(again) = state.busy.get_mut(&task) {
             *again = Some(again.map_or(now, |known| known.min(now)));
         } else {
@@ -140,6 +142,10 @@ impl Agenda {
 
 /// Works the agenda off for ever, at most `slots` objects at a time. `pass`
 /// answers when it wants to see its object again.
+///
+/// # Panics
+///
+/// When a pass has panicked: its object would be looked at no more, and nobody would know why.
 pub(super) async fn work<F, Fut>(agenda: Arc<Agenda>, slots: usize, pass: F)
 where
     F: Fn(Task) -> Fut,
@@ -159,7 +165,13 @@ where
             agenda.done(task, again);
             drop(permit);
         });
-        while running.try_join_next().is_some() {}
+        while let Some(ended) = running.try_join_next() {
+            if let Err(error) = ended
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        }
     }
 }
 

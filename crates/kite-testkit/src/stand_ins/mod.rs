@@ -104,6 +104,14 @@ impl StandIns {
         self.world.behaviour.clone()
     }
 
+    /// Waits until a part ends by itself, and tells how. None should: what it was to do nobody does then.
+    pub async fn ended(&mut self) -> anyhow::Error {
+        match self.tasks.join_next().await {
+            Some(Err(error)) => anyhow::Error::new(error).context("a part of the stand-ins ended"),
+            _ => anyhow::anyhow!("a watch or a server of the stand-ins ended without a word"),
+        }
+    }
+
     /// Stops, and takes the webhooks back so that nothing is refused for want
     /// of an answer. Objects stay as they are.
     pub async fn stop(mut self) -> Result<()> {

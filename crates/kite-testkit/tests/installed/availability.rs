@@ -17,6 +17,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use k8s_openapi::jiff::Timestamp;
 use kite_api::condition::{self, READY};
 use kite_api::{KiteUser, KiteVirtualMachine};
 use kite_testkit::cluster::CONTROLLERS;
@@ -34,6 +35,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 
 use leading::Watch;
+use written::Thawed;
 
 const NODES: usize = 3;
 
@@ -176,10 +178,11 @@ async fn a_stream_of_machines_passes_through_all_of_it(
     let troubles = async {
         rolled(installed, &watch).await;
         killed(installed, &watch).await;
-        frozen(installed, &watch).await;
+        let thawed = frozen(installed, &watch).await;
         over.store(true, Ordering::Relaxed);
+        thawed
     };
-    let (machines, (), ()) = tokio::join!(stream(alice, &over), watch.until(&over), troubles);
+    let (machines, (), thawed) = tokio::join!(stream(alice, &over), watch.until(&over), troubles);
     println!("{} machines made meanwhile", machines.len());
     assert!(machines.len() >= FEWEST, "{}", machines.len());
     let ready = machines
@@ -190,7 +193,7 @@ async fn a_stream_of_machines_passes_through_all_of_it(
     let versions = lease.so_far();
     audit.settled_mark(&alice.client).await.unwrap();
     let requests = audit.since(start).unwrap();
-    written::judge(&requests, &versions);
+    written::judge(&requests, &versions, &thawed);
     machines
 }
 
@@ -257,7 +260,7 @@ async fn killed(installed: &Installed, watch: &Watch<'_>) {
 }
 
 /// It wakes up in the belief that it leads, sees that its time is over, and ends.
-async fn frozen(installed: &Installed, watch: &Watch<'_>) {
+async fn frozen(installed: &Installed, watch: &Watch<'_>) -> Thawed {
     let leader = watch.holder().await;
     let process = installed.agent.process(SYSTEM_NAMESPACE, &leader).unwrap();
     process.pause().unwrap();
@@ -267,6 +270,10 @@ async fn frozen(installed: &Installed, watch: &Watch<'_>) {
     let gap = watch.longest_gap(at);
     println!("frozen: {gap:?} without a leader");
     assert!(gap <= LEASE + RETRY + SLACK, "{gap:?}");
+    let thawed = Thawed {
+        pod: leader,
+        at: Timestamp::now(),
+    };
     process.resume().unwrap();
     let woken = Instant::now();
     let ended = process.wait(LONG).await;
@@ -276,6 +283,7 @@ async fn frozen(installed: &Installed, watch: &Watch<'_>) {
         "{ended:?}"
     );
     assert_eq!(watch.holder().await, next);
+    thawed
 }
 
 /// Nothing is missing and nothing is there twice.
