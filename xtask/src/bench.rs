@@ -35,10 +35,8 @@ pub(crate) struct BenchOptions {
 /// Builds and measures.
 pub(crate) fn run(options: &BenchOptions) -> Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    if let Some(("pass", rest)) = options
-        .arguments
-        .split_first()
-        .map(|(a, b)| (a.as_str(), b))
+    if let [first, rest @ ..] = options.arguments.as_slice()
+        && first == "pass"
     {
         let mut pass = Command::new(cargo);
         let status = pass

@@ -74,7 +74,6 @@ impl Contest {
         );
         let onlooker = Onlooker::start(&ground.admin).await;
         let mould = take_mould(&ground, &onlooker).await?;
-        ground.stop_kite().await;
         Ok(Self {
             names: load::names(machines),
             onlooker,
@@ -91,10 +90,7 @@ impl Contest {
                 self.ground.start_kite().await?;
                 None
             }
-            Contestant::Bare => {
-                let between = self.ground.scaled(TICKS);
-                Some(Bare::start(&self.ground.bare, Arc::clone(&self.mould), between).await)
-            }
+            Contestant::Bare => Some(bare(&self.ground, &self.mould).await),
         };
         sleep(PAUSE).await;
         Ok(bare)
@@ -115,7 +111,8 @@ impl Contest {
     }
 }
 
-/// Has the Kite that runs make one machine, from which the bare client's requests are taken.
+/// Has the Kite that runs make one machine, from which the bare client's requests are taken, and
+/// ends it.
 pub async fn take_mould(ground: &Ground, onlooker: &Onlooker) -> Result<Arc<Mould>> {
     let original = [mould::original()];
     load::users_named(&ground.load, std::slice::from_ref(&original[0].namespace)).await?;
@@ -125,5 +122,12 @@ pub async fn take_mould(ground: &Ground, onlooker: &Onlooker) -> Result<Arc<Moul
         .await?;
     // The Service's endpoints come a little after.
     sleep(PAUSE).await;
-    Ok(Arc::new(Mould::of(&ground.admin).await?))
+    let mould = Mould::of(&ground.admin).await?;
+    ground.stop_kite().await;
+    Ok(Arc::new(mould))
+}
+
+/// Starts a bare client at the ground's pace.
+pub async fn bare(ground: &Ground, mould: &Arc<Mould>) -> Bare {
+    Bare::start(&ground.bare, Arc::clone(mould), ground.scaled(TICKS)).await
 }

@@ -132,13 +132,12 @@ fn read(text: &str) -> Result<Profile> {
             profile.instructions = total.trim().parse().context("an odd sum")?;
         } else if line.starts_with("calls=") {
             called = true;
-        } else if let Some(function) = inside.filter(|_| is_cost(line)) {
-            if !std::mem::take(&mut called) {
-                let cost = line.split(' ').nth(1).unwrap_or_default();
-                profile.own[function] += cost.parse::<u64>().context("an odd cost")?;
-            }
-        } else if is_cost(line) {
-            called = false;
+        } else if is_cost(line)
+            && !std::mem::take(&mut called)
+            && let Some(function) = inside
+        {
+            let cost = line.split(' ').nth(1).unwrap_or_default();
+            profile.own[function] += cost.parse::<u64>().context("an odd cost")?;
         }
     }
     Ok(profile)

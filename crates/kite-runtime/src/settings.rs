@@ -10,8 +10,8 @@ use std::time::Duration;
 use clap::{ArgAction, Args, ValueEnum};
 use k8s_openapi::jiff::SignedDuration;
 
-/// How many objects are worked on at the same time unless told otherwise: measured, see "How much
-/// at once" in docs/benchmarks. With more a storm takes longer, and all others wait longer beside it.
+/// How many objects are worked on at the same time unless told otherwise: measured, see decision 25
+/// in docs/decisions.md. With more a storm takes longer, and all others wait longer beside it.
 const CONCURRENCY: u16 = 4;
 
 /// What every controller can be told.

@@ -78,12 +78,7 @@ fn times(ratio: &Spread, target: Target) -> Seen {
 /// The whole create, not one of its parts; and what the server alone makes of it.
 pub(super) fn noisy(report: &Report) -> Option<Seen> {
     let results = chosen::of(report, "noisy");
-    let of = |contestant: &str| {
-        let own = results.iter().filter(|m| m.contestant == contestant);
-        let figures = own.flat_map(|m| &m.figures);
-        let values = figures.filter(|f| f.name == "p99 against alone");
-        Spread::of(values.map(|f| f.value).collect())
-    };
+    let of = |contestant| chosen::spread(&results, contestant, 1_000, "p99 against alone");
     let ratio = of(KITE)?;
     let target = Target {
         must: 2.0,

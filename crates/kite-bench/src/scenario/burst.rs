@@ -37,10 +37,11 @@ pub async fn run(machines: usize, rounds: usize) -> Result<Vec<Measured>> {
         ..GroundOptions::timed()
     };
     let bench = Burst(Contest::prepare(machines, options).await?);
-    let mut found = Vec::new();
-    if machines <= WHOLE_LIVES {
-        found = bench.alone().await?;
-    }
+    let mut found = if machines <= WHOLE_LIVES {
+        bench.alone().await?
+    } else {
+        Vec::new()
+    };
     for round in 1..=rounds {
         for contestant in Contestant::order(round) {
             found.push(bench.round(contestant, round).await?);

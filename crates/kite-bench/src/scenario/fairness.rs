@@ -48,14 +48,15 @@ async fn flow_schemas() -> Result<String> {
         .map(|(part, _)| format!("{part}.flowSchema.enabled=true"))
         .collect();
     let values = values.join(",");
-    let mut args = vec![
+    let args = [
         "template",
         "kite",
         &umbrella,
         "--namespace",
         SYSTEM_NAMESPACE,
+        "--set",
+        &values,
     ];
-    args.extend(["--set", &values]);
     let rendered = Helm::Four.offline(&args).await?.ok();
     let rendered = rendered.context("helm template")?;
     let documents = rendered.split("\n---\n");

@@ -6,7 +6,6 @@
 //! stands the bare client, two of it: one for the storm, and one that has nothing to do but the
 //! quiet tenant's machines, so what these wait for is the server and the stand-ins.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
@@ -14,9 +13,9 @@ use futures::future::try_join_all;
 use kite_api::machine::Phase;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::bare::{Bare, TICKS};
+use crate::bare::Bare;
 use crate::bystander::Bystander;
-use crate::contest::{Contestant, take_mould};
+use crate::contest::{Contestant, bare, take_mould};
 use crate::ground::{Ground, GroundOptions};
 use crate::load::{self, Name};
 use crate::numbers::Spread;
@@ -98,6 +97,7 @@ pub(super) async fn storm(
 }
 
 /// Who serves the two tenants where Kite does not.
+#[derive(Default)]
 struct Served {
     noisy: Option<Bare>,
     quiet: Option<Bare>,
@@ -107,18 +107,12 @@ impl Served {
     /// Kite has made the users; for the bare client it gives the mould and ends.
     async fn by(contestant: Contestant, ground: &Ground, onlooker: &Onlooker) -> Result<Self> {
         if contestant == Contestant::Kite {
-            return Ok(Self {
-                noisy: None,
-                quiet: None,
-            });
+            return Ok(Self::default());
         }
         let mould = take_mould(ground, onlooker).await?;
-        ground.stop_kite().await;
-        let between = ground.scaled(TICKS);
-        let bare = async || Bare::start(&ground.bare, Arc::clone(&mould), between).await;
         Ok(Self {
-            noisy: Some(bare().await),
-            quiet: Some(bare().await),
+            noisy: Some(bare(ground, &mould).await),
+            quiet: Some(bare(ground, &mould).await),
         })
     }
 }
