@@ -37,12 +37,15 @@ async fn owner_that_waits_to_be_killed() {
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_killed_owner_takes_its_servers_and_their_folder_along() {
+async fn a_killed_owner_takes_its_servers_and_their_folder_along_and_leaves_their_logs_where_asked()
+{
     let folder = tempfile::tempdir().unwrap();
     let report = folder.path().join("report");
+    let logs = folder.path().join("logs");
     let mut owner = Command::new(env::current_exe().unwrap())
         .args(["--exact", "owner_that_waits_to_be_killed"])
         .env(OWNER, &report)
+        .env("KITE_LOGS_DIR", &logs)
         .stdout(Stdio::null())
         .spawn()
         .unwrap();
@@ -61,4 +64,6 @@ async fn a_killed_owner_takes_its_servers_and_their_folder_along() {
     eventually("servers and folder to go", LIMIT, gone)
         .await
         .unwrap();
+    let name = Path::new(lines[0]).file_name().unwrap();
+    assert!(logs.join(name).join("etcd.log").exists(), "no logs left");
 }

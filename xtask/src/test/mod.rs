@@ -4,6 +4,7 @@
 //! wrong. What the runners print is passed on; at the end stands a table of the
 //! steps and one line that counts the tests.
 
+mod logs;
 mod side_by_side;
 
 use std::fmt;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use super::{AuditFolder, Tally, command};
+use super::{AuditFolder, Tally, command, logs};
 use crate::workspace::root;
 
 /// A program that runs longer hangs; the longest takes about five minutes.
@@ -30,10 +30,10 @@ const MOST: usize = 8;
 
 /// One test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Program {
+pub(super) struct Program {
     /// Crate and file, for instance `kite-vm life`.
-    name: String,
-    executable: PathBuf,
+    pub(super) name: String,
+    pub(super) executable: PathBuf,
     /// Where cargo would run it.
     folder: PathBuf,
 }
@@ -93,8 +93,11 @@ pub(super) fn run(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) ->
         text.lines().for_each(|line| tally.add(line));
         let name = ended.program.name.clone();
         if ok {
+            logs::forget(&ended.program)?;
             took.insert(name, seconds);
         } else {
+            let kept = logs::keep(&ended.program, audit)?;
+            println!("logs of {name}: {}", kept.display());
             failed.push(name);
         }
     }
@@ -168,6 +171,7 @@ fn start(
     outputs: &Path,
 ) -> Result<Running> {
     let output = outputs.join(program.executable.file_name().unwrap_or_default());
+    logs::forget(&program)?;
     let file = File::create(&output)?;
     let child = Command::new(&program.executable)
         .args(name.filter(|name| !program.is_called(name)))
@@ -176,6 +180,7 @@ fn start(
         .current_dir(&program.folder)
         .env("CARGO_MANIFEST_DIR", &program.folder)
         .env("KITE_AUDIT_DIR", &audit.0)
+        .env("KITE_LOGS_DIR", logs::folder(&program))
         .stdin(Stdio::null())
         .stdout(file.try_clone()?)
         .stderr(file)

@@ -1,8 +1,9 @@
 //! The folder of one control plane: memory-backed where that is possible, and
 //! gone when its owner is, also when the owner was killed or never drops it.
 //!
-//! Three things remove it: dropping it, a guard process that waits for the end
-//! of its owner, and the next start's sweep. A set `KITE_KEEP` keeps it.
+//! Two things remove it: a guard process that waits for the end of its owner, or
+//! of this value, and the next start's sweep. A set `KITE_KEEP` keeps it. With
+//! `KITE_LOGS_DIR` the guard moves the logs there first; data and keys never.
 
 use std::env;
 use std::fs::{self, File};
@@ -15,6 +16,9 @@ use anyhow::{Context, Result};
 /// Keeps the folders of tests, logs and audit log included.
 const KEEP_VARIABLE: &str = "KITE_KEEP";
 
+/// Where the logs go when a folder is removed.
+const LOGS_VARIABLE: &str = "KITE_LOGS_DIR";
+
 /// Marks our folders among those of others.
 const PREFIX: &str = "kite-testkit-";
 
@@ -24,10 +28,12 @@ const MEMORY: &str = "/dev/shm";
 /// etcd preallocates its files; containers often give a memory folder of 64 MB.
 const ENOUGH: u64 = 1 << 30;
 
-/// Waits until its input ends, which is when its owner has ended, then removes
-/// the folder; once more after a second, since the owner's children may still
-/// have been dying.
-const GUARD: &str = r#"cat >/dev/null; rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }"#;
+/// Waits until its input ends, which is when its owner has ended, moves the logs
+/// to where they are wanted, and removes the folder; once more after a second,
+/// since the owner's children may still have been dying.
+const GUARD: &str = r#"cat >/dev/null
+if [ -n "$2" ]; then mkdir -p -- "$2" && mv -- "$1"/logs "$2/${1##*/}"; fi
+rm -rf -- "$1" || { sleep 1; rm -rf -- "$1"; }"#;
 
 /// A folder that is removed with its owner, unless it was named by the caller.
 #[derive(Debug)]
@@ -76,6 +82,7 @@ impl Folder {
         let guard = Command::new("sh")
             .args(["-c", GUARD, "kite-testkit-guard"])
             .arg(&path)
+            .arg(env::var_os(LOGS_VARIABLE).unwrap_or_default())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -96,7 +103,6 @@ impl Folder {
 impl Drop for Folder {
     fn drop(&mut self) {
         if let Some(temporary) = &mut self.temporary {
-            fs::remove_dir_all(&self.path).ok();
             drop(temporary.guard.stdin.take());
             temporary.guard.wait().ok();
         }
