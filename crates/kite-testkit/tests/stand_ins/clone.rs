@@ -177,7 +177,7 @@ async fn a_source_claim_that_is_absent_is_told_in_the_recorded_words() {
 #[tokio::test]
 async fn a_quota_stops_a_clone_in_the_recorded_words_and_lifting_it_heals() {
     let stage = Stage::new("clone-quota").await;
-    quota(&stage, 0).await;
+    stage.quota(json!({"persistentvolumeclaims": "0"})).await;
     stage.make("DataVolume", Stage::disk("m", "golden")).await;
     let disk = stage
         .wait("DataVolume", "m", |disk| phase(disk) == "Pending")
@@ -212,21 +212,6 @@ async fn a_quota_stops_a_clone_in_the_recorded_words_and_lifting_it_heals() {
         .await;
     stage
         .wait("DataVolume", "m", |disk| phase(disk) == "Succeeded")
-        .await;
-}
-
-async fn quota(stage: &Stage, claims: u32) {
-    let hard = json!({"persistentvolumeclaims": claims.to_string()});
-    stage
-        .make(
-            "ResourceQuota",
-            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
-        )
-        .await;
-    stage
-        .wait("ResourceQuota", "q", |quota| {
-            quota.data.pointer("/status/hard").is_some()
-        })
         .await;
 }
 

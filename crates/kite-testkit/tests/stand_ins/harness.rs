@@ -45,9 +45,11 @@ pub(crate) async fn plane() -> (&'static ControlPlane, Behaviour) {
                     speed: SPEED,
                     ..Options::default()
                 };
-                let running = stand_ins::start(client, options).await.unwrap();
+                let mut running = stand_ins::start(client, options).await.unwrap();
                 tell.send(running.behaviour()).ok();
-                std::future::pending::<()>().await;
+                eprintln!("{:#}", running.ended().await);
+                // No test could go on.
+                std::process::abort();
             });
         });
         let behaviour = told.await.unwrap();
@@ -226,6 +228,42 @@ impl Stage {
         })
     }
 
+    /// A quota named `q`, in force: the server holds nothing against one that it has just learned of,
+    /// though its status is there.
+    pub(crate) async fn quota(&self, mut hard: Value) {
+        // Nobody makes any, so that whether one is refused says whether the quota is known.
+        hard["replicationcontrollers"] = json!("0");
+        let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
+        self.make("ResourceQuota", quota).await;
+        let resource = resource("ReplicationController");
+        let probe = json!({
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": "probe"},
+            "spec": {
+                "selector": {"app": "probe"},
+                "template": {
+                    "metadata": {"labels": {"app": "probe"}},
+                    "spec": {"containers": [{"name": "probe", "image": "probe"}]},
+                },
+            },
+        });
+        let probe: DynamicObject = serde_json::from_value(probe).unwrap();
+        let dry_run = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let probes = self.api(&resource.kind);
+        until(|| async {
+            let refused = probes.create(&dry_run, &probe).await.err()?;
+            refused
+                .to_string()
+                .contains("exceeded quota: q")
+                .then_some(())
+        })
+        .await;
+    }
+
     /// A claim as CDI would have made it.
     pub(crate) async fn claim(&self, name: &str) {
         self.make(
@@ -341,6 +379,7 @@ fn resource(kind: &str) -> ApiResource {
         "PersistentVolume" => ("", "v1", "persistentvolumes"),
         "PersistentVolumeClaim" => ("", "v1", "persistentvolumeclaims"),
         "Pod" => ("", "v1", "pods"),
+        "ReplicationController" => ("", "v1", "replicationcontrollers"),
         "ResourceQuota" => ("", "v1", "resourcequotas"),
         "Secret" => ("", "v1", "secrets"),
         "Service" => ("", "v1", "services"),

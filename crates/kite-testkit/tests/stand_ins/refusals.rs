@@ -147,18 +147,7 @@ async fn a_webhook_without_an_answer_closes_the_door() {
 #[tokio::test]
 async fn a_quota_on_memory_keeps_the_launcher_out_and_heals() {
     let stage = Stage::new("launcher-quota").await;
-    let hard = json!({"requests.memory": "1Gi"});
-    stage
-        .make(
-            "ResourceQuota",
-            json!({"metadata": {"name": "q"}, "spec": {"hard": hard}}),
-        )
-        .await;
-    stage
-        .wait("ResourceQuota", "q", |quota| {
-            quota.data.pointer("/status/hard").is_some()
-        })
-        .await;
+    stage.quota(json!({"requests.memory": "1Gi"})).await;
     stage.claim("d").await;
     stage
         .make("VirtualMachine", Stage::machine("m", "Always", &on_claim()))
