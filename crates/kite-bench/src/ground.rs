@@ -12,6 +12,7 @@ use kite_testkit::audit::{AuditLog, Mark};
 use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::{Cluster, ClusterOptions, Identity, Options, install, kubeconfig};
 use kube::Client;
+use kube::api::DynamicObject;
 use kube::config::Kubeconfig;
 
 use crate::bare::Clients;
@@ -52,8 +53,8 @@ pub struct GroundOptions {
     pub args: Vec<(&'static str, String)>,
     /// More flags for the API server.
     pub apiserver_args: Vec<String>,
-    /// More objects, as YAML.
-    pub manifests: Option<String>,
+    /// More objects.
+    pub more: Vec<DynamicObject>,
 }
 
 impl Default for GroundOptions {
@@ -64,7 +65,7 @@ impl Default for GroundOptions {
             ticks: 20,
             args: Vec::new(),
             apiserver_args: Vec::new(),
-            manifests: None,
+            more: Vec::new(),
         }
     }
 }
@@ -122,9 +123,7 @@ impl Ground {
         .await?;
         let admin = cluster.client().await;
         install::apply(&admin, PLATFORM).await?;
-        if let Some(more) = &options.manifests {
-            install::apply(&admin, more).await?;
-        }
+        install::apply_objects(&admin, options.more.clone()).await?;
         let load = account(&cluster, &admin, "load").await?;
         let bare = account(&cluster, &admin, "bare").await?;
         let teller = cluster.kite_options("kite-vm", "bare", &[]).kubeconfig;

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
@@ -42,6 +43,16 @@ impl Helm {
     pub async fn offline(self, args: &[&str]) -> Result<Output> {
         let folder = tempfile::tempdir()?;
         self.start(folder.path(), None, args).await
+    }
+
+    /// The objects of a chart for the release `kite` in Kite's namespace, without a cluster;
+    /// with more arguments, such as values.
+    pub async fn rendered(self, chart: &str, arguments: &[String]) -> Result<Vec<Value>> {
+        let namespace = format!("--namespace={SYSTEM_NAMESPACE}");
+        let mut line = vec!["template", "kite", chart, &namespace];
+        line.extend(arguments.iter().map(String::as_str));
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&self.offline(&line).await?.ok()?)?;
+        Ok(objects.into_iter().filter(|o| !o.is_null()).collect())
     }
 
     /// Runs it as administrator of a cluster.

@@ -42,7 +42,7 @@ pub(super) async fn ground_and_store(
         ticks: 2,
         args: vec![("all", "--log-level=warn".to_owned())],
         apiserver_args: settled::APISERVER_ARGS.map(str::to_owned).to_vec(),
-        manifests: None,
+        more: Vec::new(),
     })
     .await?;
     let mut stored = None;

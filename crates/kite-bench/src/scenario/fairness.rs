@@ -4,9 +4,9 @@
 //! A server admits hundreds of requests at once by default, which two processors cannot work on;
 //! nothing waits in its queues then, and whose turn it is is decided nowhere.
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use kite_testkit::helm::{Charts, Helm, PARTS};
-use kite_testkit::install::SYSTEM_NAMESPACE;
+use kube::api::DynamicObject;
 
 use super::noisy::{P99, storm};
 use crate::contest::Contestant;
@@ -22,14 +22,14 @@ const FEW: [&str; 2] = [
 /// Runs it.
 pub async fn run(machines: usize) -> Result<Vec<Measured>> {
     let mut found = Vec::new();
-    for (contestant, manifests) in [
-        ("without FlowSchemas", None),
-        ("with FlowSchemas", Some(flow_schemas().await?)),
+    for (contestant, more) in [
+        ("without FlowSchemas", Vec::new()),
+        ("with FlowSchemas", flow_schemas().await?),
     ] {
         println!("-- {contestant}");
         let options = GroundOptions {
             apiserver_args: FEW.map(str::to_owned).to_vec(),
-            manifests,
+            more,
             ..GroundOptions::timed()
         };
         let storm = storm(options, machines, Contestant::Kite).await?;
@@ -40,28 +40,12 @@ pub async fn run(machines: usize) -> Result<Vec<Measured>> {
 }
 
 /// The FlowSchemas of all six, as the umbrella chart has them.
-async fn flow_schemas() -> Result<String> {
+async fn flow_schemas() -> Result<Vec<DynamicObject>> {
     let charts = Charts::gathered().await?;
-    let umbrella = charts.path("kite");
-    let values: Vec<String> = PARTS
-        .iter()
-        .map(|(part, _)| format!("{part}.flowSchema.enabled=true"))
-        .collect();
-    let values = values.join(",");
-    let args = [
-        "template",
-        "kite",
-        &umbrella,
-        "--namespace",
-        SYSTEM_NAMESPACE,
-        "--set",
-        &values,
-    ];
-    let rendered = Helm::Four.offline(&args).await?.ok();
-    let rendered = rendered.context("helm template")?;
-    let documents = rendered.split("\n---\n");
-    let schemas: Vec<&str> = documents
-        .filter(|text| text.lines().any(|line| line == "kind: FlowSchema"))
-        .collect();
-    Ok(schemas.join("\n---\n"))
+    let values = PARTS.map(|(part, _)| format!("--set={part}.flowSchema.enabled=true"));
+    let rendered = Helm::Four.rendered(&charts.path("kite"), &values).await?;
+    let schemas = rendered.into_iter().filter(|o| o["kind"] == "FlowSchema");
+    Ok(schemas
+        .map(serde_json::from_value)
+        .collect::<Result<_, _>>()?)
 }

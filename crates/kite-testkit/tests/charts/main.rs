@@ -69,20 +69,9 @@ fn everything() -> Vec<String> {
 /// The objects that a chart renders to, with Helm's words when it refuses.
 async fn render(helm: Helm, chart: &str, arguments: &[String]) -> Result<Vec<Value>, String> {
     let path = charts().await.path(chart);
-    let mut line = vec![
-        "template",
-        "kite",
-        path.as_str(),
-        "--namespace=kite-system",
-        "--kube-version=1.34.0",
-    ];
-    line.extend(arguments.iter().map(String::as_str));
-    let output = helm.offline(&line).await.unwrap();
-    if !output.success {
-        return Err(output.stderr);
-    }
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&output.stdout).unwrap();
-    Ok(objects.into_iter().filter(|o| !o.is_null()).collect())
+    let line = [&["--kube-version=1.34.0".to_owned()], arguments].concat();
+    let objects = helm.rendered(&path, &line).await;
+    objects.map_err(|error| format!("{error:#}"))
 }
 
 /// An object's kind and name, for messages.

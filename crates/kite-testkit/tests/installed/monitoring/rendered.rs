@@ -2,8 +2,7 @@
 //! installed.
 
 use kite_testkit::cluster::CONTROLLERS;
-use kite_testkit::helm::{Helm, chart};
-use kite_testkit::install::SYSTEM_NAMESPACE;
+use kite_testkit::helm::{Helm, PARTS, chart};
 use kite_testkit::installed::Installed;
 use serde_json::Value;
 
@@ -40,29 +39,14 @@ impl Rendered {
 /// The objects of a kind, for the release `kite`, as the umbrella renders them.
 async fn objects(installed: &Installed, kind: &str, value: &str) -> Vec<Value> {
     let path = installed.charts.path("kite");
-    let mut line = vec![
-        "template".to_owned(),
-        "kite".to_owned(),
-        path,
-        format!("--namespace={SYSTEM_NAMESPACE}"),
-        "--set=crds.enabled=false".to_owned(),
-    ];
-    for part in [
-        "user",
-        "namespace",
-        "vm",
-        "vmStatus",
-        "service",
-        "datavolume",
-    ] {
+    let mut line = vec!["--set=crds.enabled=false".to_owned()];
+    for (part, _) in PARTS {
         line.push(format!("--set={part}.metrics.{value}.enabled=true"));
         line.push(format!(
             "--set={part}.metrics.prometheusRule.runbookBaseUrl={RUNBOOKS}"
         ));
     }
-    let line: Vec<_> = line.iter().map(String::as_str).collect();
-    let said = Helm::Four.offline(&line).await.unwrap().ok().unwrap();
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&said).unwrap();
+    let objects = Helm::Four.rendered(&path, &line).await.unwrap();
     let found: Vec<_> = objects.into_iter().filter(|o| o["kind"] == kind).collect();
     assert_eq!(found.len(), CONTROLLERS.len(), "{kind}");
     found
