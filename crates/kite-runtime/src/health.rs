@@ -112,7 +112,12 @@ impl Health {
     /// Whether the process does its work, or would if it led; and a line for each watch.
     pub fn ready(&self) -> (bool, String) {
         let shared = self.lock();
-        let mut ready = shared.role != Role::Starting;
+        let mut ready = match shared.role {
+            Role::Starting => false,
+            Role::Standby => true,
+            // Who has just begun to lead has no watches yet.
+            Role::Leader => !shared.watches.is_empty(),
+        };
         let mut text = format!("{} role: {:?}\n", mark(ready), shared.role);
         for (kind, state) in &shared.watches {
             let good = state.availability != Availability::Syncing;
@@ -214,6 +219,19 @@ impl WatchHealth {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_leads_is_not_ready_before_its_watches_have_begun() {
+        let health = Health::new(Arc::new(Metrics::new("kite-test").unwrap())).unwrap();
+        health.set_role(Role::Standby);
+        assert!(health.ready().0);
+        health.set_role(Role::Leader);
+        assert!(!health.ready().0);
+        let watch = health.watch("A");
+        assert!(!health.ready().0);
+        watch.available(Availability::Ready);
+        assert!(health.ready().0);
+    }
 
     // C-14
     #[test]
