@@ -17,6 +17,7 @@ use tower::BoxError;
 use tower::filter::FilterLayer;
 use tower::timeout::TimeoutLayer;
 
+use crate::feed::from_the_newest;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use crate::retry_after::RetryAfterLayer;
@@ -59,7 +60,7 @@ pub fn for_work(
         if writes(request.method()) && !leadership.is_current() {
             return Err::<_, BoxError>("not the leader any more: the write was not sent".into());
         }
-        Ok(request)
+        Ok(from_the_newest(request))
     });
     config.default_retry = false;
     Ok(ClientBuilder::try_from(config)?

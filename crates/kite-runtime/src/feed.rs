@@ -6,12 +6,12 @@
 //! wake. Nothing is decided here.
 
 mod item;
+mod listing;
 
 use std::fmt::Debug;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use futures::StreamExt;
 use kube::core::error_boundary::InvalidObject;
 use kube::core::{ObjectMeta, PartialObjectMeta, Resource};
 use kube::runtime::watcher::{self, Event, watcher};
@@ -24,13 +24,15 @@ use crate::cache::{Availability, By, Cache, Key};
 use crate::errors::{Refusal, jittered, refusal, words};
 use crate::health::{Health, WatchHealth};
 pub use item::{Guarded, Item};
+pub(crate) use listing::from_the_newest;
+use listing::{Broken, Listing};
 
 /// A missing kind is looked for again within this time, jitter included (rule C-14: picked up within 30 s).
 const LONGEST_PAUSE: Duration = Duration::from_secs(16);
 /// First pause after an error of a watch.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// Objects asked for at once by a first list. All watches list at the same time when a process
-/// starts, and a page of each is in memory then, as text and read.
+/// Objects asked for at once by a list in pages, see [`listing`]. All watches list at the same
+/// time when a process starts, and a page of each is in memory then, as text and read.
 const PAGE: u32 = 250;
 /// What `kubectl apply` keeps for itself: the object once more.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
@@ -71,7 +73,7 @@ impl<I: Item> Watch<I> {
         Self {
             name,
             api: Api::all(client),
-            config: watcher::Config::default().page_size(PAGE),
+            config: listing::streamed(watcher::Config::default().page_size(PAGE)),
             reads: |o| crate::cache::version(o.meta()),
             trim: |_| {},
             indexes: Vec::new(),
@@ -246,10 +248,11 @@ struct Feed<K> {
 }
 
 impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
-    async fn run<I: Item<Object = K>>(self, api: Api<I>, config: watcher::Config) {
+    async fn run<I: Item<Object = K>>(self, api: Api<I>, mut config: watcher::Config) {
         let mut pause = FIRST_PAUSE;
+        let mut listing = Listing::default();
         let mut events = Box::pin(watcher(api.clone(), config.clone()));
-        while let Some(event) = events.next().await {
+        while let Some(event) = listing.next(&mut events).await {
             match event {
                 Ok(event) => {
                     // `Init` only says that a list was asked for.
@@ -259,10 +262,16 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
                     }
                     self.take(event);
                 }
-                Err(error) => {
-                    self.failed(&error);
-                    if !self.cache.is_served() || is_too_old(&error) {
+                Err(broken) => {
+                    if broken.needs_pages(&config) {
+                        tracing::info!(kind = self.name, error = %broken, "the server streams no list; it is read in pages");
+                        config = listing::in_pages(config);
+                    } else {
+                        self.failed(&broken);
+                    }
+                    if !self.cache.is_served() || broken.lists_anew() {
                         // Nothing of it is worth resuming; a list tells what there is now.
+                        listing = Listing::default();
                         events = Box::pin(watcher(api.clone(), config.clone()));
                     }
                     tokio::time::sleep(jittered(pause, &Key::cluster(self.name), 0)).await;
@@ -341,19 +350,14 @@ impl<K: Resource<DynamicType = ()> + Send + Sync + 'static> Feed<K> {
         }
     }
 
-    fn failed(&self, error: &watcher::Error) {
-        let api_error = match error {
-            watcher::Error::InitialListFailed(e)
-            | watcher::Error::WatchStartFailed(e)
-            | watcher::Error::WatchFailed(e) => Some(e),
-            watcher::Error::WatchError(_) | watcher::Error::NoResourceVersion => None,
-        };
+    fn failed(&self, broken: &Broken) {
+        let api_error = broken.answer();
         if api_error.map(refusal) == Some(Refusal::KindMissing) {
             self.health.progressed();
             self.became(Availability::Missing);
             return;
         }
-        let text = api_error.map_or_else(|| error.to_string(), words);
+        let text = api_error.map_or_else(|| broken.to_string(), words);
         if self.health.failing(&text) {
             tracing::warn!(kind = self.name, error = %text, "the watch fails and will be tried again until it works");
         }
@@ -369,12 +373,6 @@ fn tidy(meta: &mut ObjectMeta) {
     {
         meta.annotations = None;
     }
-}
-
-/// Whether a watch cannot begin where it was to begin. kube asks again for the same version, which
-/// would never end (row ST8); an open watch that is told so lists by itself.
-fn is_too_old(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if status.code == 410)
 }
 
 fn key_of<K: Resource>(object: &Result<Arc<K>, Arc<InvalidObject>>) -> Key {

@@ -60,6 +60,11 @@ impl Request {
         self.verb == "watch"
     }
 
+    /// Whether it opened a watch that begins with all objects that are there.
+    pub fn streams_list(&self) -> bool {
+        self.is_watch() && self.uri.contains("sendInitialEvents=true")
+    }
+
     /// Whether it was to change something, a dry run included.
     pub fn is_write(&self) -> bool {
         !matches!(

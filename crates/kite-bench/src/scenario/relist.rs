@@ -13,7 +13,7 @@ use kite_testkit::audit::Request;
 use kite_testkit::cluster::CONTROLLERS;
 
 use super::at_rest;
-use super::{replay, starting};
+use super::starting;
 use crate::ground::Ground;
 use crate::numbers::number;
 use crate::report::Measured;
@@ -83,7 +83,7 @@ fn all_listed(requests: &[Request]) -> bool {
         let wanted = requests.iter().filter(|r| wanted(r) && !r.is_lease());
         wanted.map(|r| (&*r.user, &*r.resource)).collect()
     };
-    let listed = of(|r| r.verb == "list" || replay::lists(r));
+    let listed = of(|r| r.verb == "list" || r.streams_list());
     of(Request::is_watch).is_subset(&listed)
 }
 
@@ -112,8 +112,8 @@ fn asked(requests: &[Request], machines: usize, gone: f64) -> Measured {
     found.counts = at_rest::counts(requests);
     at_rest::print(&found.counts);
     let of = |wanted: fn(&Request) -> bool| number(requests.iter().filter(|r| wanted(r)).count());
-    let resumed = of(|r| r.is_watch() && !replay::lists(r) && !r.is_lease());
-    let anew = of(|r| replay::lists(r) && !r.is_lease());
+    let resumed = of(|r| r.is_watch() && !r.streams_list() && !r.is_lease());
+    let anew = of(|r| r.streams_list() && !r.is_lease());
     let changes = of(at_rest::is_change);
     println!(
         "{resumed} watches tried to go on, {anew} began again with a list, {changes} writes but leases"

@@ -43,11 +43,6 @@ pub(super) struct Replayed {
     pub(super) bytes: usize,
 }
 
-/// Whether a watch began with a list.
-pub(super) fn lists(request: &Request) -> bool {
-    request.is_watch() && request.uri.contains("sendInitialEvents=true")
-}
-
 /// Sends again what a controller sent to list: what is of one kind page by page, all kinds at once.
 pub(super) async fn replay(
     client: &Client,
@@ -56,7 +51,8 @@ pub(super) async fn replay(
 ) -> Result<Replayed> {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let sent = requests.iter().filter(|r| r.is_by(controller));
-    let listing = sent.filter(|r| r.code == 200 && !r.is_lease() && (r.verb == "list" || lists(r)));
+    let listing =
+        sent.filter(|r| r.code == 200 && !r.is_lease() && (r.verb == "list" || r.streams_list()));
     for request in listing {
         let of_kind = kinds.entry(&request.resource).or_default();
         of_kind.push(&request.uri);

@@ -11,7 +11,7 @@ use kite_testkit::cluster::CONTROLLERS;
 use tokio::time::sleep;
 
 use super::at_rest;
-use super::{replay, starting};
+use super::starting;
 use crate::numbers::number;
 use crate::report::Measured;
 
@@ -48,7 +48,7 @@ fn asked(requests: &[Request], machines: usize, minutes: f64) -> Measured {
     let mut found = Measured::new("rest", "kite", machines);
     found.counts = at_rest::counts(requests);
     at_rest::print(&found.counts);
-    let upkeep = |r: &&Request| r.is_lease() || (r.is_watch() && !replay::lists(r));
+    let upkeep = |r: &&Request| r.is_lease() || (r.is_watch() && !r.streams_list());
     let others = requests.iter().filter(|r| !upkeep(r)).count();
     let whole = number(requests.len()) / minutes;
     println!("{whole:.1} requests a minute over {minutes:.1} min, {others} of machines in all");

@@ -58,7 +58,7 @@ fn asked(requests: &[Request], machines: usize) -> Measured {
     found
         .figure("writes", "requests", changes)
         .figure("lists", "requests", of(|r| r.verb == "list"))
-        .figure("watches that list", "requests", of(replay::lists))
+        .figure("watches that list", "requests", of(Request::streams_list))
 }
 
 fn told(process: &Started, bare: Replayed, machines: usize, used: Used) -> Measured {

@@ -19,7 +19,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::answers::json_response;
 use super::request::{Asked, version_in};
 use super::rules::{Act, Rule};
-use super::watches::Open;
+use super::watches::{Open, streamed};
 use super::{Link, Shared};
 
 /// How long a process lives at most after the reply that it is killed after.
@@ -213,6 +213,7 @@ impl Call {
         });
     }
 
+    /// A watch has no half, so this is for what is answered as a whole.
     async fn truncated(&self) -> Outcome {
         let answered = self.forward().await?;
         let body = to_bytes(answered.response.into_body(), usize::MAX).await;
@@ -227,6 +228,10 @@ impl Call {
     fn stale(&self) -> Outcome {
         let kept = self.shared.kept_lists.lock().unwrap();
         let body = kept.get(&self.asked.list_key()).cloned();
+        let body = match body {
+            Some(list) if self.asked.streams => streamed(&list).map(Bytes::from),
+            list => list,
+        };
         body.map_or(Err(Silence), |body| {
             Ok(Answered {
                 code: 200,
@@ -250,13 +255,13 @@ impl Call {
         *request.headers_mut() = forwarded(&self.parts.headers);
         if self.asked.verb == "list" {
             let mut lists = self.shared.asked_lists.lock().unwrap();
-            lists.insert(self.asked.list_key(), forwarded(&self.parts.headers));
+            lists.insert(self.asked.list_key(), of_list(&self.parts.headers));
         }
         // A server that cannot be reached looks to the process as if it had tried itself.
         let response = self.shared.upstream.send(request).await;
         let (parts, body) = response.map_err(|_| Silence)?.into_parts();
         let code = parts.status.as_u16();
-        let body = if self.asked.verb == "watch" && code == 200 {
+        let body = if self.asked.streams && code == 200 {
             let open = Open {
                 shared: Arc::clone(&self.shared),
                 kind: self.asked.resource.clone(),
@@ -286,6 +291,20 @@ impl Shared {
         anyhow::ensure!(response.status().is_success(), "{}", response.status());
         Ok(response.into_body().collect_bytes().await?)
     }
+}
+
+/// The headers of the list of what a streamed list shows one by one.
+fn of_list(headers: &HeaderMap) -> HeaderMap {
+    let mut headers = forwarded(headers);
+    if let Some(accept) = headers.get_mut(header::ACCEPT)
+        && let Ok(each) = accept.to_str()
+        && let Ok(all) = each
+            .replace("as=PartialObjectMetadata;", "as=PartialObjectMetadataList;")
+            .parse()
+    {
+        *accept = all;
+    }
+    headers
 }
 
 /// Headers that say something about the request or answer and not about one connection.

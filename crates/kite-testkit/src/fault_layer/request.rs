@@ -12,7 +12,10 @@ use serde::Deserialize;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// As the audit log says it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    /// But a watch that begins with a list is a `list`, since that is what it is asked for.
     pub verb: &'static str,
+    /// Whether it is a watch, whatever it begins with.
+    pub streams: bool,
     /// `group/resource`, `resource` in the core group, or the path asked for.
     pub resource: String,
     /// Such as `status`; empty without one.
@@ -73,8 +76,9 @@ impl Asked {
         body.hash(&mut hasher);
         let (target, name) = target(uri.path());
         let watches = parameter(uri, "watch").is_some_and(|w| w == "true" || w == "1");
+        let begins_with_list = parameter(uri, "sendInitialEvents").is_some_and(|p| p == "true");
         let verb = match *method {
-            Method::GET if watches => "watch",
+            Method::GET if watches && !begins_with_list => "watch",
             Method::GET if name.is_empty() => "list",
             Method::GET => "get",
             Method::POST => "create",
@@ -87,6 +91,7 @@ impl Asked {
         let in_query = || parameter(uri, "resourceVersion").map(str::to_owned);
         Self {
             verb,
+            streams: watches,
             resource: target.resource,
             subresource: target.subresource,
             namespace: target.namespace,
@@ -111,11 +116,12 @@ impl Asked {
         !matches!(self.verb, "get" | "list" | "watch" | "other")
     }
 
-    /// The path without parameters that name a version: the same list at any time.
+    /// The path with what picks objects, and nothing of the version or of how they come: the same
+    /// list at any time.
     pub(super) fn list_key(&self) -> String {
         let (path, query) = self.uri.split_once('?').unwrap_or((&self.uri, ""));
-        let of_version = |p: &&str| !p.starts_with("resourceVersion");
-        let kept: Vec<_> = query.split('&').filter(of_version).collect();
+        let picks = |p: &&str| p.starts_with("labelSelector") || p.starts_with("fieldSelector");
+        let kept: Vec<_> = query.split('&').filter(picks).collect();
         format!("{path}?{}", kept.join("&"))
     }
 }
@@ -203,12 +209,19 @@ mod tests {
 
         let watch = read(
             &Method::GET,
-            "/api/v1/services?watch=true&resourceVersion=9&limit=1",
+            "/api/v1/services?watch=true&resourceVersion=9&labelSelector=a",
             "",
         );
         assert_eq!((watch.verb, watch.resource.as_str()), ("watch", "services"));
         assert_eq!(watch.version.as_deref(), Some("9"));
-        assert_eq!(watch.list_key(), "/api/v1/services?watch=true&limit=1");
+        let streamed = read(
+            &Method::GET,
+            "/api/v1/services?watch=true&sendInitialEvents=true&labelSelector=a",
+            "",
+        );
+        assert_eq!((streamed.verb, streamed.streams), ("list", true));
+        assert_eq!(streamed.list_key(), "/api/v1/services?labelSelector=a");
+        assert_eq!(watch.list_key(), streamed.list_key());
 
         let namespace = read(&Method::DELETE, "/api/v1/namespaces/a", "");
         assert_eq!(

@@ -12,6 +12,7 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use futures::{Stream, StreamExt as _};
 use serde::Deserialize;
+use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 
@@ -274,6 +275,25 @@ impl Open {
             kept.extend(std::iter::repeat_n((due, line), times));
         }
     }
+}
+
+/// The lines of a streamed list that shows what a list showed. The watch ends there, and the process
+/// goes on from the list's version.
+pub(super) fn streamed(list: &[u8]) -> Option<Vec<u8>> {
+    let list: Value = serde_json::from_slice(list).ok()?;
+    let kind = list["kind"].as_str()?.strip_suffix("List")?;
+    let end = json!({"type": "BOOKMARK", "object": {
+        "apiVersion": list["apiVersion"],
+        "kind": kind,
+        "metadata": {
+            "resourceVersion": list["metadata"]["resourceVersion"],
+            "annotations": {"k8s.io/initial-events-end": "true"},
+        },
+    }});
+    let shown = list["items"].as_array()?.iter();
+    let shown = shown.map(|object| json!({"type": "ADDED", "object": object}));
+    let lines = shown.chain([end]).map(|line| format!("{line}\n"));
+    Some(lines.collect::<String>().into_bytes())
 }
 
 async fn until(due: Option<Instant>) {
