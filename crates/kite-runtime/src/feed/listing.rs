@@ -61,10 +61,12 @@ impl Listing {
         } else {
             events.next().await?
         };
-        let event = event.map_err(|error| match self.under_way {
-            true => Broken::List(error),
-            false => Broken::Watch(error),
-        });
+        let broken = if self.under_way {
+            Broken::List
+        } else {
+            Broken::Watch
+        };
+        let event = event.map_err(broken);
         match &event {
             // kube asks again at once, and would do so for ever.
             Ok(Event::Init) if self.under_way => return Some(Err(Broken::Ended)),

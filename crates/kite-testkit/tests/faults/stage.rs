@@ -11,7 +11,7 @@ use kite_testkit::audit::Mark;
 use kite_testkit::cluster::CONTROLLERS;
 use kite_testkit::fault_layer::{FaultLayer, Seen};
 use kite_testkit::tenant::{LONG, Tenant, condition_of};
-use kite_testkit::{Cluster, ClusterOptions, KiteOptions};
+use kite_testkit::{Cluster, ClusterOptions, KiteOptions, wait};
 use kube::Client;
 use tokio::sync::{Mutex, MutexGuard, OnceCell};
 
@@ -96,6 +96,19 @@ impl Stage {
         let options = self.options(controller);
         let plane = &self.cluster.control_plane;
         self.layer(controller).run(plane, options).await.unwrap();
+    }
+
+    /// Waits until a controller leads and has listed everything: who stands by is ready, too, and
+    /// lists when its turn comes.
+    pub(crate) async fn works(&self, controller: &str) {
+        let process = self.layer(controller).process();
+        let works = async || {
+            let (code, text) = process.get("/readyz?verbose").await.ok()?;
+            (code == 200 && text.contains("role: Leader")).then_some(())
+        };
+        wait::eventually("the controller to work", LONG, works)
+            .await
+            .unwrap();
     }
 
     /// As [`Stage::start`], without waiting.

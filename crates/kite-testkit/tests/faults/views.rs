@@ -219,6 +219,7 @@ async fn lists(layer: &FaultLayer, kind: &str, since: Duration, times: usize) {
 async fn a_view_that_is_behind_ones_own_writes_makes_nothing_twice_and_destroys_nothing() {
     let stage = Stage::new(&["kite-vm"], &[]).await;
     let tenant = stage.tenant("behind").await;
+    stage.works("kite-vm").await;
     let layer = stage.layer("kite-vm");
     let frozen = [VMS, VMIS, DISKS, "services", "networking.k8s.io/ingresses"];
     let mark = stage.mark().await;
