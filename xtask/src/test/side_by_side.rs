@@ -75,7 +75,7 @@ pub(super) fn run(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) ->
     let outputs = tempfile::tempdir().context("no folder for what the tests print")?;
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let at_once = (cores * EACH_CORE).min(MOST);
-    let (mut running, mut failed) = (Vec::new(), Vec::new());
+    let (mut running, mut passed, mut failed) = (Vec::new(), Vec::new(), Vec::new());
     println!("{} programs, {at_once} at a time", waiting.len());
     loop {
         while running.len() < at_once
@@ -93,14 +93,16 @@ pub(super) fn run(name: Option<&str>, audit: &AuditFolder, tally: &mut Tally) ->
         text.lines().for_each(|line| tally.add(line));
         let name = ended.program.name.clone();
         if ok {
-            logs::forget(&ended.program)?;
             took.insert(name, seconds);
+            passed.push(ended.program.clone());
         } else {
             let kept = logs::keep(&ended.program, audit)?;
             println!("logs of {name}: {}", kept.display());
             failed.push(name);
         }
     }
+    // Not when each ends: its clusters' logs come a moment later.
+    passed.iter().try_for_each(logs::forget)?;
     if name.is_none() {
         // Only an order depends on it.
         let _ = fs::write(&times, serde_json::to_vec_pretty(&took)?);
