@@ -65,6 +65,11 @@ impl Request {
         self.is_watch() && self.uri.contains("sendInitialEvents=true")
     }
 
+    /// Whether it asked for all objects that are there, in pages or in a stream.
+    pub fn lists(&self) -> bool {
+        self.verb == "list" || self.streams_list()
+    }
+
     /// Whether it was to change something, a dry run included.
     pub fn is_write(&self) -> bool {
         !matches!(

@@ -83,7 +83,7 @@ fn all_listed(requests: &[Request]) -> bool {
         let wanted = requests.iter().filter(|r| wanted(r) && !r.is_lease());
         wanted.map(|r| (&*r.user, &*r.resource)).collect()
     };
-    let listed = of(|r| r.verb == "list" || r.streams_list());
+    let listed = of(Request::lists);
     of(Request::is_watch).is_subset(&listed)
 }
 

@@ -51,8 +51,7 @@ pub(super) async fn replay(
 ) -> Result<Replayed> {
     let mut kinds: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let sent = requests.iter().filter(|r| r.is_by(controller));
-    let listing =
-        sent.filter(|r| r.code == 200 && !r.is_lease() && (r.verb == "list" || r.streams_list()));
+    let listing = sent.filter(|r| r.code == 200 && !r.is_lease() && r.lists());
     for request in listing {
         let of_kind = kinds.entry(&request.resource).or_default();
         of_kind.push(&request.uri);

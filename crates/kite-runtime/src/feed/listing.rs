@@ -31,9 +31,9 @@ pub(super) fn in_pages(mut config: watcher::Config) -> watcher::Config {
 /// Has a streamed list begin with the newest there is. kube asks for any version, and a server whose
 /// view is behind would show what this process, or the one before it, has already left behind.
 pub(crate) fn from_the_newest(mut request: Request<Body>) -> Request<Body> {
-    let asked = request.uri().to_string();
-    if asked.contains("sendInitialEvents=true")
-        && let Some(newest) = asked.strip_suffix("&resourceVersion=0")
+    let query = request.uri().query().unwrap_or_default();
+    if query.contains("sendInitialEvents=true")
+        && let Some(newest) = request.uri().to_string().strip_suffix("&resourceVersion=0")
         && let Ok(uri) = newest.parse()
     {
         *request.uri_mut() = uri;

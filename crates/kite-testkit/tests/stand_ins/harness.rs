@@ -108,13 +108,22 @@ impl Stage {
     pub(crate) async fn try_make(
         &self,
         kind: &str,
+        object: Value,
+    ) -> Result<DynamicObject, kube::Error> {
+        self.post(kind, object, &PostParams::default()).await
+    }
+
+    async fn post(
+        &self,
+        kind: &str,
         mut object: Value,
+        params: &PostParams,
     ) -> Result<DynamicObject, kube::Error> {
         let resource = resource(kind);
         object["apiVersion"] = json!(resource.api_version);
         object["kind"] = json!(resource.kind);
         let object = serde_json::from_value(object).unwrap();
-        self.api(kind).create(&PostParams::default(), &object).await
+        self.api(kind).create(params, &object).await
     }
 
     /// Merges a patch into an object.
@@ -235,10 +244,7 @@ impl Stage {
         hard["replicationcontrollers"] = json!("0");
         let quota = json!({"metadata": {"name": "q"}, "spec": {"hard": hard}});
         self.make("ResourceQuota", quota).await;
-        let resource = resource("ReplicationController");
         let probe = json!({
-            "apiVersion": resource.api_version,
-            "kind": resource.kind,
             "metadata": {"name": "probe"},
             "spec": {
                 "selector": {"app": "probe"},
@@ -248,14 +254,13 @@ impl Stage {
                 },
             },
         });
-        let probe: DynamicObject = serde_json::from_value(probe).unwrap();
         let dry_run = PostParams {
             dry_run: true,
             ..PostParams::default()
         };
-        let probes = self.api(&resource.kind);
         until(|| async {
-            let refused = probes.create(&dry_run, &probe).await.err()?;
+            let answer = self.post("ReplicationController", probe.clone(), &dry_run);
+            let refused = answer.await.err()?;
             refused
                 .to_string()
                 .contains("exceeded quota: q")
